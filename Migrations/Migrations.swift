@@ -1,0 +1,2 @@
+/// The numbered migrations of the log, embedded in code.
+public enum Migrations {}

@@ -1,0 +1,1 @@
+-- Placeholder until schema v1 lands.

@@ -1,0 +1,100 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  .treatAllWarnings(as: .error),
+]
+
+func system(_ name: String, pkgConfig: String, apt: String) -> Target {
+  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([apt])])
+}
+
+func library(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
+  .target(name: name, dependencies: dependencies, path: path, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+let package = Package(
+  name: "skep",
+  products: [
+    .library(name: "Skep", targets: ["Skep"]),
+    .library(name: "SyncEngine", targets: ["SyncEngine"]),
+    .library(name: "Nostr", targets: ["Nostr", "NostrCrypto"]),
+    .executable(name: "skep", targets: ["skep-cli"]),
+    .executable(name: "skep-sim", targets: ["skep-sim"]),
+  ],
+  targets: [
+    system("CSecp256k1", pkgConfig: "libsecp256k1", apt: "libsecp256k1-dev"),
+    system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
+    system("CLMDB", pkgConfig: "lmdb", apt: "liblmdb-dev"),
+    system("CWebSockets", pkgConfig: "libwebsockets", apt: "libwebsockets-dev"),
+    system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
+    system("CEdit", pkgConfig: "libedit", apt: "libedit-dev"),
+
+    library("Platform", []),
+    library("Nostr", []),
+    library("NostrCrypto", ["Nostr", "Platform", "CSecp256k1", "CCrypto"]),
+    library("SyncCore", ["Nostr", "NostrCrypto", "Platform"]),
+    .target(
+      name: "Migrations", path: "Migrations",
+      resources: [.embedInCode("v001_log.sql")],
+      swiftSettings: settings),
+    library(
+      "EventLog", ["Nostr", "NostrCrypto", "SyncCore", "Platform", "Migrations", "CSQLite"]),
+    library("HotCache", ["Nostr", "SyncCore", "Platform", "EventLog", "CLMDB"]),
+    library(
+      "SyncEngine",
+      ["Nostr", "NostrCrypto", "SyncCore", "Platform", "EventLog", "HotCache"]),
+    library(
+      "RelayServer",
+      ["Nostr", "NostrCrypto", "SyncCore", "Platform", "EventLog", "HotCache"]),
+    library("RelaySocket", ["Nostr", "SyncCore", "Platform", "CWebSockets"]),
+    library("Skep", ["SyncEngine", "RelaySocket"]),
+    .executableTarget(
+      name: "skep-cli",
+      dependencies: [
+        "SyncEngine", "RelayServer", "RelaySocket", "HotCache", "EventLog", "NostrCrypto",
+        "Nostr", "SyncCore", "Platform", "CEdit",
+      ],
+      path: "Sources/skep", swiftSettings: settings),
+
+    library(
+      "SimulationKit",
+      ["Nostr", "NostrCrypto", "SyncCore", "Platform", "EventLog", "HotCache", "SyncEngine",
+        "RelayServer"],
+      path: "Simulations/Kit"),
+    library(
+      "SimulationScenarios",
+      ["SimulationKit", "Nostr", "NostrCrypto", "SyncCore", "RelayServer"],
+      path: "Simulations/Scenarios"),
+    .executableTarget(
+      name: "skep-sim", dependencies: ["SimulationKit", "SimulationScenarios"],
+      path: "Simulations/Runner", swiftSettings: settings),
+
+    tests("TidyTests", []),
+    tests("NostrTests", ["Nostr"]),
+    tests("NostrCryptoTests", ["NostrCrypto", "Nostr", "Platform"]),
+    tests("SyncCoreTests", ["SyncCore", "Nostr", "NostrCrypto", "Platform"]),
+    tests("EventLogTests", ["EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform", "CSQLite"]),
+    tests("HotCacheTests", ["HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
+    tests(
+      "RelayServerTests",
+      ["RelayServer", "HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
+    tests("RelaySocketTests", ["RelaySocket", "SyncCore", "Nostr", "Platform"]),
+    tests(
+      "SyncEngineTests",
+      ["SyncEngine", "RelayServer", "RelaySocket", "HotCache", "EventLog", "SyncCore", "Nostr",
+        "NostrCrypto", "Platform"]),
+    tests("CommandTests", ["skep-cli", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
+    tests("LiveTests", ["Nostr"]),
+    tests("SimulationTests", ["SimulationKit", "SimulationScenarios", "SyncCore", "Nostr"]),
+  ]
+)

@@ -1,0 +1,4 @@
+#ifndef SKEP_CEDIT_SHIM_H
+#define SKEP_CEDIT_SHIM_H
+#include <histedit.h>
+#endif

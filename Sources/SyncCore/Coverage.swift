@@ -1,0 +1,88 @@
+public import Nostr
+
+/// What a history walk or a live subscription is about, apart from its time bounds: a filter
+/// without `since`, `until` and `limit`, in canonical form, so that equal scopes are equal bytes.
+public struct Scope: Hashable, Comparable, Sendable, CustomStringConvertible {
+  /// The canonical JSON of the filter.
+  public let key: Text
+  public let filter: Filter
+
+  public init(_ filter: Filter) {
+    var bare = filter
+    bare.since = nil
+    bare.until = nil
+    bare.limit = nil
+    self.filter = bare.canonical
+    key = Text(utf8: self.filter.json())
+  }
+
+  /// The one group that the filter names with `#h`, if it names exactly one.
+  public var group: Text? {
+    guard let groups = filter.tags[UInt8(ascii: "h")], groups.count == 1 else { return nil }
+    return groups[0]
+  }
+
+  public var description: String { key.string }
+
+  public static func == (left: Scope, right: Scope) -> Bool { left.key == right.key }
+
+  public static func < (left: Scope, right: Scope) -> Bool { left.key < right.key }
+
+  public func hash(into hasher: inout Hasher) { hasher.combine(key) }
+}
+
+/// How a span of time was proved to be complete.
+public enum ProofMethod: String, Sendable, Hashable, CaseIterable {
+  case paging
+  case negentropy
+  /// A live subscription held without interruption, from its own EOSE on.
+  case live
+}
+
+/// A closed span of `created_at` that one relay was proved to have been read completely.
+public struct CoverageInterval: Hashable, Sendable {
+  public let from: Timestamp
+  public let to: Timestamp
+  /// When the relay's answer that proves the span was complete.
+  public let provedAt: Timestamp
+  public let method: ProofMethod
+
+  public init(from: Timestamp, to: Timestamp, provedAt: Timestamp, method: ProofMethod) {
+    precondition(from <= to, "an interval ends before it begins")
+    self.from = from
+    self.to = to
+    self.provedAt = provedAt
+    self.method = method
+  }
+}
+
+/// A proof to be written in the transaction of the events that it speaks of.
+public struct CoverageProof: Hashable, Sendable {
+  public let relay: RelayURL
+  public let scope: Scope
+  public let interval: CoverageInterval
+
+  public init(relay: RelayURL, scope: Scope, interval: CoverageInterval) {
+    self.relay = relay
+    self.scope = scope
+    self.interval = interval
+  }
+}
+
+/// A span that could not be proved, and why; kept until a later proof covers it.
+public struct CoverageGap: Hashable, Sendable {
+  public let relay: RelayURL
+  public let scope: Scope
+  public let from: Timestamp
+  public let to: Timestamp
+  /// A sentence for people, such as `restricted: not a channel member`.
+  public let why: Text
+
+  public init(relay: RelayURL, scope: Scope, from: Timestamp, to: Timestamp, why: Text) {
+    self.relay = relay
+    self.scope = scope
+    self.from = from
+    self.to = to
+    self.why = why
+  }
+}
