@@ -1,0 +1,63 @@
+import Foundation
+import Testing
+
+@Suite struct DocumentTests {
+  private var documents: [String] {
+    Repository.files(under: "docs", ending: ".md")
+      + ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+  }
+
+  @Test func `every path that a document names exists`() throws {
+    let named = /`((?:Sources|Tests|docs|Migrations|Simulations|\.ci)\/[A-Za-z0-9_.\/+-]*)`/
+    var missing: [String] = []
+    for document in documents {
+      for match in try Repository.text(document).matches(of: named)
+      where !Repository.exists(String(match.1)) {
+        missing.append("\(document) names \(match.1)")
+      }
+    }
+    #expect(missing == [])
+  }
+
+  @Test func `every relative link of a document leads somewhere`() throws {
+    let link = /\]\(([^)#:\s]+)(?:#[^)]*)?\)/
+    var missing: [String] = []
+    for document in documents {
+      let folder = URL(filePath: document).deletingLastPathComponent().relativePath
+      for match in try Repository.text(document).matches(of: link) {
+        let path = folder == "." ? String(match.1) : "\(folder)/\(match.1)"
+        if !Repository.exists(path) { missing.append("\(document) links to \(match.1)") }
+      }
+    }
+    #expect(missing == [])
+  }
+
+  @Test func `every make target that a document names exists`() throws {
+    let targets = Set(
+      try Repository.text("Makefile").matches(of: /(?m)^([a-z]+):/).map { String($0.1) })
+    var missing: [String] = []
+    for document in documents {
+      for match in try Repository.text(document).matches(of: /`make ([a-z]+)/)
+      where !targets.contains(String(match.1)) {
+        missing.append("\(document) names make \(match.1)")
+      }
+    }
+    #expect(targets.contains("demo"))
+    #expect(missing == [])
+  }
+
+  @Test func `every decision is numbered once and in a row`() {
+    let numbers = Repository.files(under: "docs/decisions", ending: ".md")
+      .compactMap { Int($0.split(separator: "/").last?.prefix(3) ?? "") }
+    #expect(!numbers.isEmpty)
+    #expect(numbers == Array(1...max(1, numbers.count)))
+  }
+
+  @Test func `no file names a path of somebody's machine`() throws {
+    let home = try Regex(#"(/home/|/root/|/Users/)[a-z]"#)
+    let found = try (documents + Repository.swiftFiles)
+      .filter { !$0.hasPrefix("Tests/TidyTests/") }
+      .filter { try Repository.text($0).contains(home) }
+    #expect(found == [])
+  }
+}
