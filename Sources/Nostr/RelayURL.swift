@@ -72,7 +72,9 @@ public struct RelayURL: Hashable, Comparable, Sendable, CustomStringConvertible 
 
   /// Whether the host is this machine; only then may plain `ws` be used.
   public var isLoopback: Bool {
-    host == "localhost" || host == "::1" || host.hasPrefix("127.")
+    // `127.example.com` is a name like any other.
+    let isFour = host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." }
+    return host == "localhost" || host == "::1" || isFour
   }
 
   public static func < (left: RelayURL, right: RelayURL) -> Bool {

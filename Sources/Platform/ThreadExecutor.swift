@@ -71,8 +71,8 @@ private final class JobQueue: @unchecked Sendable {
   }
 }
 
-/// Starts a detached thread that runs `body` and ends.
-private func startThread(_ body: @escaping @Sendable () -> Void) {
+/// Starts a detached thread that runs `body` and ends: for a call that blocks and has no actor.
+package func startThread(_ body: @escaping @Sendable () -> Void) {
   let box = Unmanaged.passRetained(ThreadBody(body))
   var thread = pthread_t()
   var attributes = pthread_attr_t()
