@@ -1,0 +1,25 @@
+/// Why the cache could not answer. Losing the cache is not among the reasons: then memory answers.
+public enum CacheError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The log could not be read; the text is the log's own.
+  case log(String)
+  /// A row failed its check while being read. The cache rebuilds itself at its next `catchUp`; ask
+  /// again after it.
+  case damaged(String)
+  /// The files could not be read.
+  case unavailable(String)
+
+  public var description: String {
+    switch self {
+    case .log(let why): "the log could not be read: \(why)"
+    case .damaged(let why): "the cache is damaged and is being rebuilt: \(why)"
+    case .unavailable(let why): "the cache cannot be read: \(why)"
+    }
+  }
+
+  init(_ error: StoreError) {
+    switch error {
+    case .damaged(let why): self = .damaged(why)
+    case .full(let why), .unavailable(let why): self = .unavailable(why)
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import Nostr
+import SyncCore
+
+/// Views for a process that does not write: while another one holds the folder, and where writing
+/// is not possible. What the files lack is folded into memory, once, up to the log's head.
+package enum CacheReader {
+  /// Never fails because of the cache; throws only where the log cannot be read.
+  package static func open(
+    directory: String, source: any EntrySource, options: CacheOptions = CacheOptions()
+  ) throws(CacheError) -> CacheViews {
+    let logID = try source.logID()
+    if let (store, meta) = trustedStore(directory, logID: logID, source: source, options) {
+      if meta.applied >= UInt64(try source.head().number) {
+        return CacheViews(store: store, state: .ok)
+      }
+      let overlay = OverlayStore(base: store)
+      try fold(source, into: overlay, from: meta, options)
+      return CacheViews(store: overlay, state: .ok)
+    }
+    let memory = MemoryStore()
+    let meta = CacheMeta(logID: logID, foldVersion: EntryFold.version)
+    try fold(source, into: memory, from: meta, options)
+    return CacheViews(store: memory, state: .degraded("no usable cache to read"))
+  }
+
+  private static func fold(
+    _ source: any EntrySource, into store: any CacheStore, from start: CacheMeta,
+    _ options: CacheOptions
+  ) throws(CacheError) {
+    var meta = start
+    var batch = RowBatch()
+    while true {
+      let after = LogSequence(Int64(meta.applied))
+      let entries = try source.entries(after: after, limit: options.batchEntries)
+      guard let last = entries.last else { return }
+      for entry in entries { EntryFold.fold(entry, into: &batch) }
+      meta.applied = UInt64(last.sequence.number)
+      meta.lastEntry = EntryFold.mark(last)
+      do throws(StoreError) {
+        try store.write(&batch, meta: meta)
+      } catch {
+        throw CacheError(error)
+      }
+      batch.removeAll()
+    }
+  }
+
+  /// The files, if they are as a writer left or keeps them and belong to this log.
+  private static func trustedStore(
+    _ directory: String, logID: [UInt8], source: any EntrySource, _ options: CacheOptions
+  ) -> (LMDBStore, CacheMeta)? {
+    let writerLives: Bool
+    switch Seal.checkForReading(folder: directory) {
+    case .trusted(let lives): writerLives = lives
+    case .doubtful, .ours: return nil
+    }
+    guard let store = openStore(directory, writerLives: writerLives, options) else { return nil }
+    let found: CacheMeta?
+    do throws(StoreReadError<StoreError>) {
+      found = try store.read { snapshot throws(StoreError) in try snapshot.meta() }
+    } catch {
+      found = nil
+    }
+    guard let found, found.logID == logID, found.foldVersion == EntryFold.version,
+      fits(found, source)
+    else {
+      store.close()
+      return nil
+    }
+    return (store, found)
+  }
+
+  private static func openStore(
+    _ directory: String, writerLives: Bool, _ options: CacheOptions
+  ) -> LMDBStore? {
+    // Without a writer nobody needs the reader's slot, so a folder that may not be written will do.
+    let ways: [LMDBEnvironment.Access] =
+      writerLives ? [.reading] : [.reading, .readingWithoutLocks]
+    for access in ways {
+      do throws(StoreError) {
+        return LMDBStore(
+          environment: try LMDBEnvironment(
+            path: directory, access: access, mapBytes: options.mapBytes,
+            mapBytesMax: options.mapBytesMax))
+      } catch {
+        continue
+      }
+    }
+    return nil
+  }
+
+  private static func fits(_ meta: CacheMeta, _ source: any EntrySource) -> Bool {
+    guard meta.applied > 0 else { return true }
+    do throws(CacheError) {
+      let before = LogSequence(Int64(meta.applied - 1))
+      guard let entry = try source.entries(after: before, limit: 1).first else { return false }
+      return UInt64(entry.sequence.number) == meta.applied
+        && EntryFold.mark(entry) == meta.lastEntry
+    } catch {
+      return false
+    }
+  }
+}

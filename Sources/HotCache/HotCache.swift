@@ -1,0 +1,204 @@
+public import SyncCore
+
+/// The writer of the cache: it pulls log entries after its watermark, folds them, and writes the
+/// rows together with the watermark.
+///
+/// Losing the cache is never an error. A file that is not trusted is thrown away and folded again;
+/// where LMDB cannot serve, the same folds run into memory and `state` says so.
+public actor HotCache {
+  /// Read access for everybody else.
+  public nonisolated let views: CacheViews
+  private nonisolated let executor: any SerialExecutor
+  private let source: any EntrySource
+  private let options: CacheOptions
+  /// Nil once memory has taken over.
+  private var folder: CacheFolder?
+  private var store: any CacheStore
+  private var meta: CacheMeta
+
+  public nonisolated var unownedExecutor: UnownedSerialExecutor {
+    executor.asUnownedSerialExecutor()
+  }
+
+  /// Opens the cache of a log. It never fails: without usable files it works in memory. Nothing is
+  /// folded yet; `catchUp` does that.
+  ///
+  /// - Parameter directory: The cache's own folder; made where it is missing.
+  package static func open(
+    directory: String, source: any EntrySource, executor: any SerialExecutor,
+    options: CacheOptions = CacheOptions()
+  ) async -> HotCache {
+    let cache = HotCache(source: source, executor: executor, options: options)
+    await cache.openFiles(directory)
+    return cache
+  }
+
+  private init(source: any EntrySource, executor: any SerialExecutor, options: CacheOptions) {
+    let memory = MemoryStore()
+    self.source = source
+    self.executor = executor
+    self.options = options
+    store = memory
+    meta = CacheMeta(logID: [], foldVersion: EntryFold.version)
+    views = CacheViews(store: memory, state: .rebuilding("opening"))
+  }
+
+  // MARK: Entry points
+
+  /// Folds what the log has after the watermark, at most `limit` entries, and returns the new
+  /// watermark. A cache that is in doubt is rebuilt first.
+  @discardableResult
+  public func catchUp(limit: Int = .max) throws(CacheError) -> LogSequence {
+    if views.isDoubted { startAnew("a row did not match its checksum") }
+    var left = limit
+    var batch = RowBatch()
+    while left > 0 {
+      let after = LogSequence(Int64(meta.applied))
+      let entries = try source.entries(after: after, limit: min(left, options.batchEntries))
+      guard let last = entries.last else { break }
+      left -= entries.count
+      apply(entries, &batch)
+      precondition(
+        meta.applied >= UInt64(last.sequence.number) || views.state != .ok,
+        "a batch was written without its watermark")
+    }
+    if left > 0, case .rebuilding = views.state { views.set(.ok) }
+    return LogSequence(Int64(meta.applied))
+  }
+
+  /// Throws the rows away and folds the whole log again.
+  public func rebuild() throws(CacheError) {
+    startAnew("asked for")
+    try catchUp()
+  }
+
+  /// The last entry whose rows are in.
+  public var applied: LogSequence { LogSequence(Int64(meta.applied)) }
+
+  /// Writes everything to the disk and closes the files. Views of a closed cache throw.
+  public func close() {
+    if let folder, let files = store as? LMDBStore {
+      folder.close(files)
+    } else {
+      store.close()
+    }
+    folder = nil
+  }
+
+  // MARK: Opening
+
+  private func openFiles(_ directory: String) {
+    do throws(CacheError) {
+      meta.logID = try source.logID()
+    } catch {
+      // The next `catchUp` meets the same failure and can throw it.
+    }
+    switch CacheFolder.take(directory, options: options) {
+    case .failure(let refusal): degrade(refusal.reason)
+    case .success(let taken):
+      folder = taken
+      do throws(StoreError) {
+        let opened = try taken.open()
+        use(opened.store, .rebuilding(opened.discarded ?? "new"))
+        try adopt(opened.store)
+      } catch {
+        degrade("\(error)")
+      }
+    }
+  }
+
+  /// Goes on from the watermark of an opened store, if it is a cache of this very log.
+  private func adopt(_ opened: LMDBStore) throws(StoreError) {
+    let found: CacheMeta?
+    do throws(StoreReadError<StoreError>) {
+      found = try opened.read { snapshot throws(StoreError) in try snapshot.meta() }
+    } catch {
+      found = nil
+    }
+    guard let found else { return }
+    if let doubt = doubt(about: found) {
+      opened.close()
+      guard let folder else { return }
+      use(try folder.fresh(), .rebuilding(doubt))
+    } else {
+      meta = found
+      views.set(.ok)
+    }
+  }
+
+  /// Why a watermark does not fit the log, or nil.
+  private func doubt(about found: CacheMeta) -> String? {
+    if found.foldVersion != EntryFold.version { return "it was made by another version" }
+    if found.logID != meta.logID { return "it belongs to another log" }
+    guard found.applied > 0 else { return nil }
+    let before = LogSequence(Int64(found.applied - 1))
+    do throws(CacheError) {
+      guard let entry = try source.entries(after: before, limit: 1).first,
+        entry.sequence.number == Int64(found.applied)
+      else { return "it is ahead of the log" }
+      return EntryFold.mark(entry) == found.lastEntry ? nil : "the log went another way"
+    } catch {
+      return "the log could not be compared with it"
+    }
+  }
+
+  // MARK: Folding
+
+  private func apply(_ entries: [LogEntry], _ batch: inout RowBatch) {
+    var next = meta
+    for (index, entry) in entries.enumerated() {
+      EntryFold.fold(entry, into: &batch)
+      next.applied = UInt64(entry.sequence.number)
+      next.lastEntry = EntryFold.mark(entry)
+      if batch.isFull || index == entries.count - 1 {
+        guard write(&batch, next) else { return }
+        batch.removeAll()
+      }
+    }
+  }
+
+  /// Writes one transaction; false where the store was replaced and begins anew.
+  private func write(_ batch: inout RowBatch, _ next: CacheMeta) -> Bool {
+    do throws(StoreError) {
+      try store.write(&batch, meta: next)
+      meta = next
+      return true
+    } catch {
+      batch.removeAll()
+      switch error {
+      case .damaged(let why): startAnew(why)
+      case .full(let why), .unavailable(let why): degrade(why)
+      }
+      return false
+    }
+  }
+
+  private func startAnew(_ reason: String) {
+    guard let folder else {
+      use(MemoryStore(), views.state)
+      return
+    }
+    let doubted = store
+    do throws(StoreError) {
+      use(try folder.fresh(), .rebuilding(reason))
+      // Readers of the old files finish; new ones find the new store.
+      doubted.close()
+    } catch {
+      degrade("\(error)")
+    }
+  }
+
+  /// Moves into memory, from the beginning of the log.
+  private func degrade(_ reason: String) {
+    let files = store
+    use(MemoryStore(), .degraded(reason))
+    files.close()
+    folder = nil
+  }
+
+  private func use(_ next: any CacheStore, _ state: CacheState) {
+    store = next
+    meta = CacheMeta(logID: meta.logID, foldVersion: EntryFold.version)
+    views.replace(store: next, state: state)
+  }
+}

@@ -1,0 +1,154 @@
+public import Nostr
+public import SyncCore
+
+/// How well the cache stands.
+public enum CacheState: Hashable, Sendable {
+  case ok
+  /// Rows are being folded again, for the reason given; what is not folded yet is not shown yet.
+  case rebuilding(String)
+  /// The same answers from memory, for the reason given; nothing of it outlives the process.
+  case degraded(String)
+
+  /// The one word of `skep status`.
+  public var name: String {
+    switch self {
+    case .ok: "ok"
+    case .rebuilding: "rebuilding"
+    case .degraded: "degraded"
+    }
+  }
+}
+
+/// One state of the cache. It lives for the length of `CacheViews.read` and cannot leave it.
+public struct CacheSnapshot: ~Copyable {
+  private let reading: Reading
+  /// The last log entry whose rows are here.
+  public let applied: LogSequence
+  public let state: CacheState
+
+  init(store: any StoreSnapshot, state: CacheState) throws(StoreError) {
+    reading = Reading(store: store)
+    applied = LogSequence(Int64(try store.meta()?.applied ?? 0))
+    self.state = state
+  }
+
+  // MARK: Groups and people
+
+  /// Every group, in the order of a channel list.
+  ///
+  /// - Parameter me: Whose membership is asked for.
+  public func groups(now: Timestamp, me: PublicKey? = nil) throws(CacheError) -> [GroupRow] {
+    try answer { () throws(StoreError) in try reading.groups(now: now, me: me) }
+  }
+
+  /// The group of that id; with several under different keys, the one vouched for, by relay.
+  public func group(_ id: Text, now: Timestamp, me: PublicKey? = nil) throws(CacheError)
+    -> GroupRow?
+  {
+    try answer { () throws(StoreError) in
+      try reading.groups(named: id, now: now, me: me).first
+    }
+  }
+
+  /// The members of a group, by key.
+  public func members(of group: Text, now: Timestamp) throws(CacheError) -> [MemberRow] {
+    try answer { () throws(StoreError) in try reading.members(of: group, now: now) }
+  }
+
+  public func profile(_ key: PublicKey, now: Timestamp) throws(CacheError) -> ProfileRow? {
+    try answer { () throws(StoreError) in try reading.profile(key, now: now) }
+  }
+
+  /// The people whose name or display name begins with `prefix`, whatever its case.
+  public func profiles(named prefix: Text, limit: Int = 50, now: Timestamp) throws(CacheError)
+    -> [ProfileRow]
+  {
+    try answer { () throws(StoreError) in
+      try reading.profiles(named: prefix, limit: limit, now: now)
+    }
+  }
+
+  /// The key that a relay says is its own, as far as it was heard.
+  public func relaySelf(_ relay: RelayURL) throws(CacheError) -> PublicKey? {
+    try answer { () throws(StoreError) in try reading.selves().keys[relay] }
+  }
+
+  // MARK: Messages
+
+  /// A page of a group's timeline in rising order: top-level messages and broadcast replies.
+  /// Deleted messages stay, marked and without their text.
+  public func timeline(
+    _ group: Text, _ cursor: PageCursor = .newest, limit: Int = 50, now: Timestamp,
+    me: PublicKey? = nil
+  ) throws(CacheError) -> [MessageRow] {
+    try answer { () throws(StoreError) in
+      try reading.timeline(group, cursor, limit: limit, now: now, me: me)
+    }
+  }
+
+  /// A page of the replies in a thread, in rising order; the root is not among them.
+  ///
+  /// - Parameter group: The root's group, needed only where the root itself is not held.
+  public func thread(
+    _ root: EventID, group: Text? = nil, _ cursor: PageCursor = .newest, limit: Int = 200,
+    now: Timestamp, me: PublicKey? = nil
+  ) throws(CacheError) -> [MessageRow] {
+    try answer { () throws(StoreError) in
+      try reading.thread(root, group: group, cursor, limit: limit, now: now, me: me)
+    }
+  }
+
+  public func message(_ id: EventID, now: Timestamp, me: PublicKey? = nil) throws(CacheError)
+    -> MessageRow?
+  {
+    try answer { () throws(StoreError) in
+      guard let row = try reading.row(id) else { return nil }
+      return try reading.message(row, now: now, me: me)
+    }
+  }
+
+  // MARK: Queries
+
+  /// Where the log has the events that match any of the filters, newest first, ties to the lowest
+  /// id: nothing deleted, superseded, expired, or hidden here. A filter's `limit` bounds that
+  /// filter alone, and `limit` bounds all together. `search` is not looked at.
+  public func query(_ filters: [Filter], now: Timestamp, limit: Int? = nil) throws(CacheError)
+    -> [LogSequence]
+  {
+    try answer { () throws(StoreError) in
+      try reading.query(filters, now: now, limit: limit).map { LogSequence(Int64($0.sequence)) }
+    }
+  }
+
+  /// How many events `query` would find without limits.
+  public func count(_ filters: [Filter], now: Timestamp) throws(CacheError) -> Int {
+    try answer { () throws(StoreError) in try reading.count(filters, now: now) }
+  }
+
+  /// The positions of a filter's events after `position`, in rising order: what NIP-77 offers.
+  public func items(
+    _ filter: Filter, after position: EventPosition? = nil, limit: Int = .max, now: Timestamp
+  ) throws(CacheError) -> [EventPosition] {
+    try answer { () throws(StoreError) in
+      try reading.items(filter, after: position, limit: limit, now: now)
+    }
+  }
+
+  /// Whether the log has an event, and where; deleted and superseded ones count.
+  public func sequence(of id: EventID) throws(CacheError) -> LogSequence? {
+    try answer { () throws(StoreError) in
+      try reading.row(id).map { LogSequence(Int64($0.sequence)) }
+    }
+  }
+
+  /// A number over all logical rows. Reads everything.
+  public func digest() throws(CacheError) -> CacheDigest {
+    try answer { () throws(StoreError) in try reading.digest() }
+  }
+
+  private func answer<Result>(_ body: () throws(StoreError) -> Result) throws(CacheError)
+    -> Result
+  {
+    do throws(StoreError) { return try body() } catch { throw CacheError(error) }
+  }
+}

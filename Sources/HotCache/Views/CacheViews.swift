@@ -1,0 +1,64 @@
+import Platform
+
+/// Read access to the cache, from any thread that may block.
+public final class CacheViews: Sendable {
+  struct Current: Sendable {
+    var store: any CacheStore
+    var state: CacheState
+    /// Set by a reader that met a bad row; the writer rebuilds at its next turn.
+    var isDoubted = false
+  }
+
+  private let current: Lock<Current>
+
+  init(store: any CacheStore, state: CacheState) {
+    current = Lock(Current(store: store, state: state))
+  }
+
+  /// Calls `body` with one state of the cache, which no writer changes meanwhile.
+  ///
+  /// It is synchronous, so that no snapshot is held across an `await`; never call it from within
+  /// `body`. Everything in the rows handed out is a copy.
+  public func read<Result>(
+    _ body: (borrowing CacheSnapshot) throws(CacheError) -> Result
+  ) throws(CacheError) -> Result {
+    let (store, state) = current.withLock { ($0.store, $0.state) }
+    do throws(StoreReadError<CacheError>) {
+      return try store.read { snapshot throws(CacheError) in
+        let view: CacheSnapshot
+        do throws(StoreError) {
+          view = try CacheSnapshot(store: snapshot, state: state)
+        } catch {
+          throw CacheError(error)
+        }
+        return try body(view)
+      }
+    } catch {
+      let reason =
+        switch error {
+        case .store(let failure): CacheError(failure)
+        case .body(let failure): failure
+        }
+      if case .damaged = reason { doubt(store) }
+      throw reason
+    }
+  }
+
+  /// How the cache stands.
+  public var state: CacheState { current.withLock { $0.state } }
+
+  var isDoubted: Bool { current.withLock { $0.isDoubted } }
+
+  func replace(store: any CacheStore, state: CacheState) {
+    current.withLock { $0 = Current(store: store, state: state) }
+  }
+
+  func set(_ state: CacheState) { current.withLock { $0.state = state } }
+
+  private func doubt(_ store: any CacheStore) {
+    current.withLock { value in
+      // Another store may have taken its place meanwhile, and is not to blame.
+      if value.store === store { value.isDoubted = true }
+    }
+  }
+}

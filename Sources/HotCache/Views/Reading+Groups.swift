@@ -1,0 +1,268 @@
+import Nostr
+
+/// One group's members, and who may moderate.
+struct Roster {
+  /// The keys by which the group's state is signed, where they are relays' own.
+  var authorities: Set<PublicKey> = []
+  var members: [PublicKey: Set<Text>] = [:]
+  var moderators: Set<PublicKey> = []
+  /// Whether there was a list of members at all, and when it was made.
+  var listedAt: Timestamp?
+
+  /// Adds the people of a 39002 or a 39001. The list of members comes first and the list of admins
+  /// raises roles; either may be missing.
+  mutating func add(_ row: BodyRow) {
+    let isAdmins = row.kind == .groupAdmins
+    for tag in row.tags where tag.letter == UInt8(ascii: "p") {
+      guard let key = tag.bytes32(1).map(PublicKey.init) else { continue }
+      let roles = isAdmins ? Self.adminRoles(tag) : Self.memberRoles(tag)
+      members[key, default: []].formUnion(roles)
+      if isAdmins || !roles.isDisjoint(with: ["owner", "admin"]) { moderators.insert(key) }
+    }
+    if !isAdmins { listedAt = max(listedAt ?? row.createdAt, row.createdAt) }
+  }
+
+  /// Buzz puts the role fourth, others right behind the key; both are read, and unknown words in
+  /// the wrong place are not taken for roles.
+  private static func memberRoles(_ tag: Tag) -> Set<Text> {
+    if let role = tag.value(3), !role.isEmpty { return [role.owned()] }
+    return Set(tag.dropFirst(2).filter(knownRoles.contains).map { $0.owned() })
+  }
+
+  private static func adminRoles(_ tag: Tag) -> Set<Text> {
+    Set(
+      tag.dropFirst(2).filter { role in
+        !role.isEmpty && !role.hasPrefix("ws://") && !role.hasPrefix("wss://")
+      }.map { $0.owned() })
+  }
+
+  private static let knownRoles: Set<Text> = [
+    "owner", "admin", "moderator", "member", "guest", "bot",
+  ]
+}
+
+/// Groups: whose state counts, what it says, and who is in.
+extension Reading {
+  private func state(_ kind: EventKind, _ group: Text, by key: PublicKey, now: Timestamp)
+    throws(StoreError) -> BodyRow?
+  {
+    try current(Slot(kind: kind, author: key, identifier: group), now: now)
+  }
+
+  /// The roster by relay-signed state alone: the only one that decides anything.
+  ///
+  /// Expiry does not matter here, so that a decision does not depend on when it is asked.
+  func trustedRoster(of group: Text) throws(StoreError) -> Roster {
+    if let known = memo.rosters[group] { return known }
+    var roster = Roster()
+    for key in try selves().authorities {
+      for kind in [EventKind.groupMetadata, .groupMembers, .groupAdmins] {
+        guard let row = try state(kind, group, by: key, now: 0) else { continue }
+        roster.authorities.insert(key)
+        if kind != .groupMetadata { roster.add(row) }
+      }
+    }
+    memo.rosters[group] = roster
+    return roster
+  }
+
+  /// The newest unverified state of a kind, by the relay that served it; nil stands for state
+  /// that came from no relay.
+  private func unverifiedState(_ kind: EventKind, _ group: Text, now: Timestamp)
+    throws(StoreError) -> [RelayURL?: BodyRow]
+  {
+    let selves = try selves()
+    let authorities = Set(selves.keys.values)
+    var result: [RelayURL?: BodyRow] = [:]
+    var left = ViewLimits.previewReadMax
+    var stream = EntryStream(.groupState(kind: kind, group: group), order: .newestFirst)
+    while left > 0, let candidate = try stream.next(self) {
+      left -= 1
+      let row = try self.row(candidate.entry)
+      guard row.kind == kind, row.event.identifier == group, !authorities.contains(row.pubkey),
+        !isExpired(row, now: now), try !isHidden(row.id)
+      else { continue }
+      let serving = try relays(serving: row.id)
+      // A relay that says who it is is believed only with that signature.
+      for relay in serving where selves.keys[relay] == nil && result[relay] == nil {
+        if try !isDeleted(row) { result[relay] = row }
+      }
+      if serving.isEmpty, authorities.isEmpty, result[RelayURL?.none] == nil,
+        try !isDeleted(row)
+      {
+        result[RelayURL?.none] = row
+      }
+    }
+    return result
+  }
+
+  /// Every group: those with messages first, by the newest, then by name and id.
+  func groups(now: Timestamp, me: PublicKey?) throws(StoreError) -> [GroupRow] {
+    var result: [GroupRow] = []
+    var last: SmallKey?
+    while true {
+      let listed = try store.small(prefix: SmallKey.groups, after: last, limit: 256)
+      for row in listed {
+        result += try groups(named: Text(utf8: row.value), now: now, me: me)
+      }
+      guard listed.count == 256 else { break }
+      last = listed.last?.key
+    }
+    return result.sorted(by: Self.isListedBefore)
+  }
+
+  private static func isListedBefore(_ left: GroupRow, _ right: GroupRow) -> Bool {
+    if left.lastAt != right.lastAt {
+      guard let leftTime = left.lastAt else { return false }
+      guard let rightTime = right.lastAt else { return true }
+      return leftTime > rightTime
+    }
+    let names = [left, right].map { Text(($0.name ?? $0.id).string.lowercased()) }
+    if names[0] != names[1] { return names[0] < names[1] }
+    if left.id != right.id { return left.id < right.id }
+    return (left.relay?.description ?? "") < (right.relay?.description ?? "")
+  }
+
+  /// The groups of that id: the same id under two relays' keys is two groups.
+  func groups(named id: Text, now: Timestamp, me: PublicKey?) throws(StoreError) -> [GroupRow] {
+    let activity = try newestMessage(of: id, now: now)
+    var result: [GroupRow] = []
+    let selves = try selves()
+    for key in selves.authorities {
+      let metadata = try state(.groupMetadata, id, by: key, now: now)
+      let members = try state(.groupMembers, id, by: key, now: now)
+      let admins = try state(.groupAdmins, id, by: key, now: now)
+      guard metadata != nil || members != nil || admins != nil else { continue }
+      let relay = selves.keys.filter { $0.value == key }.keys.min()
+      var roster = Roster()
+      for row in [members, admins] { if let row { roster.add(row) } }
+      let isMember = try me.map { viewer throws(StoreError) in
+        try membership(of: viewer, in: id, signedBy: key, roster: roster)
+      }
+      result.append(
+        GroupRow(
+          id: id, authority: key, relay: relay, state: .relay, metadata: metadata,
+          members: members == nil ? nil : roster.members.count, isMember: isMember ?? nil,
+          preview: activity))
+    }
+    let isTrusted = !result.isEmpty
+    let unverified = try unverifiedState(.groupMetadata, id, now: now)
+    for (relay, row) in unverified.sorted(by: { Self.order($0.key, $1.key) }) {
+      if relay == nil, isTrusted { continue }
+      let members = try unverifiedState(.groupMembers, id, now: now)[relay]
+      var roster = Roster()
+      if let members { roster.add(members) }
+      result.append(
+        GroupRow(
+          id: id, authority: nil, relay: relay, state: .unverified, metadata: row,
+          members: members == nil ? nil : roster.members.count, isMember: nil, preview: activity))
+    }
+    if result.isEmpty, try hasMessages(id) {
+      result.append(
+        GroupRow(
+          id: id, authority: nil, relay: nil, state: .unmanaged, metadata: nil, members: nil,
+          isMember: nil, preview: activity))
+    }
+    return result
+  }
+
+  private static func order(_ left: RelayURL?, _ right: RelayURL?) -> Bool {
+    (left?.description ?? "") < (right?.description ?? "")
+  }
+
+  /// The members of a group by relay-signed state, else by unverified state; by key.
+  func members(of group: Text, now: Timestamp) throws(StoreError) -> [MemberRow] {
+    var roster = Roster()
+    for key in try selves().authorities {
+      for kind in [EventKind.groupMembers, .groupAdmins] {
+        if let row = try state(kind, group, by: key, now: now) { roster.add(row) }
+      }
+    }
+    if roster.members.isEmpty, try trustedRoster(of: group).authorities.isEmpty {
+      for kind in [EventKind.groupMembers, .groupAdmins] {
+        let states = try unverifiedState(kind, group, now: now)
+        let first = states.min { Self.order($0.key, $1.key) }
+        if let row = first?.value { roster.add(row) }
+      }
+    }
+    return roster.members.map { MemberRow(pubkey: $0.key, roles: $0.value.sorted()) }
+      .sorted { $0.pubkey < $1.pubkey }
+  }
+
+  /// By time and never by arrival: the newest of the relay's notices against the roster.
+  private func membership(
+    of member: PublicKey, in group: Text, signedBy authority: PublicKey, roster: Roster
+  ) throws(StoreError) -> Bool? {
+    var stream = EntryStream(.membership(member, group: group), order: .newestFirst)
+    while let candidate = try stream.next(self) {
+      let row = try self.row(candidate.entry)
+      guard row.pubkey == authority, row.tags.firstValue("h") == group,
+        row.tags.contains(where: { $0.letter == UInt8(ascii: "p") && $0.bytes32(1) == member.bytes }
+        ),
+        row.kind == .memberAdded || row.kind == .memberRemoved
+      else { continue }
+      if let listedAt = roster.listedAt, listedAt >= row.createdAt { break }
+      return row.kind == .memberAdded
+    }
+    return roster.listedAt == nil ? nil : roster.members[member] != nil
+  }
+
+  private func hasMessages(_ group: Text) throws(StoreError) -> Bool {
+    let hash = IndexKey.tagHash(group)
+    let keys = try store.keys(
+      from: IndexKey(space: UInt8(ascii: "h"), hash: hash, sub: GroupClass.timeline),
+      through: IndexKey(space: UInt8(ascii: "h"), hash: hash, sub: GroupClass.threadOnly), limit: 1)
+    return !keys.isEmpty
+  }
+
+  /// The newest message that may be shown, with the edit that counts.
+  private func newestMessage(of group: Text, now: Timestamp) throws(StoreError)
+    -> GroupRow.Preview?
+  {
+    let keys = [GroupClass.timeline, GroupClass.threadOnly].map {
+      IndexKey.tag(UInt8(ascii: "h"), group, sub: $0)
+    }
+    let horizon = now + ViewLimits.clockSkew
+    var merge = EntryMerge(keys, order: .falling, until: horizon)
+    var left = ViewLimits.previewReadMax
+    while left > 0, let candidate = try merge.next(self) {
+      left -= 1
+      let row = try self.row(candidate.entry)
+      guard row.createdAt <= horizon, row.kind != .systemMessage,
+        row.tags.firstValue("h") == group, try isVisible(row, now: now)
+      else { continue }
+      let text = try edit(of: row, now: now)?.content ?? row.content
+      return GroupRow.Preview(
+        id: row.id, author: row.pubkey, createdAt: row.createdAt, kind: row.kind,
+        text: text.owned())
+    }
+    return nil
+  }
+}
+
+extension GroupRow {
+  /// Reads the metadata's tags, and its content where that is a JSON object (older relays).
+  init(
+    id: Text, authority: PublicKey?, relay: RelayURL?, state: GroupTrust, metadata: BodyRow?,
+    members: Int?, isMember: Bool?, preview: Preview?
+  ) {
+    let tags = metadata?.tags ?? .none
+    // A content that is no JSON is simply not where the values are.
+    let content = metadata.flatMap { try? JSONValue.parse($0.content.utf8) }
+    func field(_ name: Text) -> Text? {
+      let value = tags.firstValue(name) ?? content?[name]?.string
+      return value.flatMap { $0.isEmpty ? nil : $0.owned() }
+    }
+    let isHidden = tags.contains(named: "hidden")
+    self.init(
+      id: id.owned(), authority: authority, relay: relay, state: state, name: field("name"),
+      about: field("about"), picture: field("picture"), topic: field("topic"),
+      isPrivate: tags.contains(named: "private"), isHidden: isHidden,
+      isArchived: tags.firstValue("archived") == "true",
+      participants: isHidden
+        ? tags.compactMap { tag in
+          tag.letter == UInt8(ascii: "p") ? tag.bytes32(1).map(PublicKey.init) : nil
+        } : [],
+      lastAt: preview?.createdAt, preview: preview, members: members, isMember: isMember)
+  }
+}
