@@ -61,7 +61,4 @@ extension Filter {
     result.tags = tags.mapValues { Array(Set($0)).sorted() }
     return result
   }
-
-  /// The filter as JSON with its keys sorted and unset fields left out.
-  public func json() -> [UInt8] { [] }
 }

@@ -49,6 +49,10 @@ public enum Hex {
     return bytes.count * 2
   }
 
+  /// The digit of a value below 16.
+  @inline(__always)
+  static func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 0x30 : value - 10 + 0x61 }
+
   private static func word(_ text: UnsafeRawBufferPointer, at offset: Int) -> UInt64? {
     var result: UInt64 = 0
     var bad: UInt8 = 0

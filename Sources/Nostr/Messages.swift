@@ -16,7 +16,8 @@ public enum ClientMessage: Hashable, Sendable {
 /// What a relay sends (NIP-01, 42, 45, 67, 77).
 public enum RelayMessage: Hashable, Sendable {
   case event(SubscriptionID, Event)
-  case ok(EventID, accepted: Bool, Text)
+  /// Some relays leave the id empty when they refuse: it is nil then.
+  case ok(EventID?, accepted: Bool, Text)
   /// The hints are NIP-67's third element; unknown ones are kept and ignored.
   case eose(SubscriptionID, hints: [Text])
   case closed(SubscriptionID, Text)
@@ -24,5 +25,6 @@ public enum RelayMessage: Hashable, Sendable {
   case auth(challenge: Text)
   case count(SubscriptionID, Int, approximate: Bool)
   case negMessage(SubscriptionID, [UInt8])
-  case negError(SubscriptionID, Text)
+  /// A relay that found too many records may say how many it can do.
+  case negError(SubscriptionID, Text, recordsMax: Int?)
 }

@@ -1,0 +1,39 @@
+/// Why a frame is not a message. A bad frame is counted and shown; it never ends a connection.
+public enum FrameError: Error, Hashable, Sendable {
+  /// The text is not one JSON value.
+  case json(offset: Int, String)
+  /// Not an array that begins with a label.
+  case notAMessage(String)
+  /// A label that this side does not know; over 32 bytes it is left out.
+  case unknownLabel(Text)
+  /// A known label with an element missing or of the wrong type.
+  case shape(label: Text, String)
+  /// A relay's EVENT whose event is bad; the subscription tells whose page has a hole now.
+  case badEvent(SubscriptionID, ScanError)
+  /// A client's EVENT or AUTH whose event is bad; the id, where it could be read, is for the OK.
+  case badSubmission(EventID?, ScanError)
+  /// A filter of a REQ, COUNT or NEG-OPEN is bad.
+  case badFilter(SubscriptionID, FilterError)
+
+  init(_ error: ScanError) {
+    if case .json(let offset, let why) = error {
+      self = .json(offset: offset, why)
+    } else {
+      self = .notAMessage(error.description)
+    }
+  }
+}
+
+extension FrameError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .json(let offset, let why): "\(why) at byte \(offset)"
+    case .notAMessage(let why): why
+    case .unknownLabel(let label): "unknown message \(label)"
+    case .shape(let label, let why): "\(label): \(why)"
+    case .badEvent(_, let error): "bad event: \(error)"
+    case .badSubmission(_, let error): "bad event: \(error)"
+    case .badFilter(_, let error): "bad filter: \(error)"
+    }
+  }
+}
