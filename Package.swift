@@ -81,7 +81,7 @@ let package = Package(
 
     tests("TidyTests", []),
     tests("NostrTests", ["Nostr"]),
-    tests("NostrCryptoTests", ["NostrCrypto", "Nostr", "Platform"]),
+    tests("NostrCryptoTests", ["NostrCrypto", "Nostr", "Platform", "CSecp256k1"]),
     tests("SyncCoreTests", ["SyncCore", "Nostr", "NostrCrypto", "Platform"]),
     tests("EventLogTests", ["EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform", "CSQLite"]),
     tests("HotCacheTests", ["HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
