@@ -1,0 +1,146 @@
+import CSQLite
+import Glibc
+
+/// One connection to a SQLite file, with its prepared statements.
+///
+/// It is used by one thread at a time: the writer's by its actor, a reader's under the reader's
+/// lock. Nothing in here waits for anything but SQLite.
+final class Connection {
+  let path: String
+  private let handle: OpaquePointer
+  private var statements: [String: Statement] = [:]
+  private var isOpen = true
+
+  /// - Parameters:
+  ///   - name: The path, or a URI where `flags` allow one.
+  ///   - path: The path, for messages.
+  init(
+    name: String, path: String, flags: Int32, vfs: String?, busyMilliseconds: Int32
+  ) throws(LogError) {
+    self.path = path
+    var opened: OpaquePointer?
+    let code = sqlite3_open_v2(name, &opened, flags | SQLITE_OPEN_NOMUTEX, vfs)
+    guard let opened else { throw LogError.io("no memory for a connection to \(path)") }
+    guard code == SQLITE_OK else {
+      let error = LogError(code: code, database: opened, path: path)
+      sqlite3_close_v2(opened)
+      throw error
+    }
+    handle = opened
+    sqlite3_extended_result_codes(handle, 1)
+    sqlite3_busy_timeout(handle, busyMilliseconds)
+  }
+
+  deinit { close() }
+
+  func close() {
+    guard isOpen else { return }
+    isOpen = false
+    for statement in statements.values { statement.finalize() }
+    statements = [:]
+    sqlite3_close_v2(handle)
+  }
+
+  /// Runs any number of statements without parameters, ignoring their rows.
+  func execute(_ sql: String) throws(LogError) {
+    let code = sqlite3_exec(handle, sql, nil, nil, nil)
+    guard code == SQLITE_OK else { throw error(code) }
+  }
+
+  func execute(_ sql: [UInt8]) throws(LogError) {
+    let code = (sql + [0]).withUnsafeBytes { bytes in
+      sqlite3_exec(
+        handle, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), nil, nil, nil)
+    }
+    guard code == SQLITE_OK else { throw error(code) }
+  }
+
+  /// The prepared statement of `sql`, made once. Whoever steps it resets it.
+  func statement(_ sql: String) throws(LogError) -> Statement {
+    if let known = statements[sql] { return known }
+    var made: OpaquePointer?
+    let code = sqlite3_prepare_v3(
+      handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &made, nil)
+    guard code == SQLITE_OK, let made else { throw error(code) }
+    let statement = Statement(handle: made, database: handle)
+    statements[sql] = statement
+    return statement
+  }
+
+  /// Runs a statement that gives no rows, and tells how many rows it changed.
+  @discardableResult
+  func run(_ sql: String, _ values: [SQLValue] = []) throws(LogError) -> Int {
+    let statement = try statement(sql)
+    defer { statement.reset() }
+    statement.bind(values)
+    while try statement.step() {}
+    return changes
+  }
+
+  /// Runs a statement and gives what `body` makes of each row.
+  func rows<Row>(
+    _ sql: String, _ values: [SQLValue] = [], _ body: (Statement) throws(LogError) -> Row
+  ) throws(LogError) -> [Row] {
+    let statement = try statement(sql)
+    defer { statement.reset() }
+    statement.bind(values)
+    var result: [Row] = []
+    while try statement.step() { result.append(try body(statement)) }
+    return result
+  }
+
+  /// Runs a statement and gives what `body` makes of its first row.
+  func first<Row>(
+    _ sql: String, _ values: [SQLValue] = [], _ body: (Statement) throws(LogError) -> Row
+  ) throws(LogError) -> Row? {
+    let statement = try statement(sql)
+    defer { statement.reset() }
+    statement.bind(values)
+    return try statement.step() ? try body(statement) : nil
+  }
+
+  /// The number in the first column of the first row, 0 where there is none.
+  func number(_ sql: String, _ values: [SQLValue] = []) throws(LogError) -> Int64 {
+    try first(sql, values) { $0.int(0) } ?? 0
+  }
+
+  var changes: Int { Int(sqlite3_changes64(handle)) }
+
+  var lastRow: Int64 { sqlite3_last_insert_rowid(handle) }
+
+  /// Whether no transaction is open.
+  var isIdle: Bool { sqlite3_get_autocommit(handle) != 0 }
+
+  /// Whether the file itself can only be read.
+  var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") != 0 }
+
+  func setBusyTimeout(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
+
+  /// Folds what is in the write-ahead log into the main file and cuts it to nothing; false where a
+  /// reader is in the way.
+  func checkpoint() -> Bool {
+    sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil) == SQLITE_OK
+  }
+
+  func error(_ code: Int32) -> LogError { LogError(code: code, database: handle, path: path) }
+}
+
+extension LogError {
+  /// What a result code of SQLite means for the caller.
+  init(code: Int32, database: OpaquePointer, path: String? = nil) {
+    let name = path ?? sqlite3_db_filename(database, "main").map { String(cString: $0) } ?? "it"
+    let message = String(cString: sqlite3_errmsg(database))
+    let systemError = sqlite3_system_errno(database)
+    switch code & 0xff {
+    case SQLITE_FULL: self = .full(name)
+    case SQLITE_BUSY, SQLITE_LOCKED: self = .busy(name)
+    case SQLITE_READONLY, SQLITE_PERM: self = .readOnly(name)
+    case SQLITE_CORRUPT: self = .damaged(message)
+    case SQLITE_NOTADB: self = .notALog(name)
+    case SQLITE_IOERR where systemError == ENOSPC || systemError == EDQUOT: self = .full(name)
+    case SQLITE_CANTOPEN where systemError == EACCES || systemError == EROFS:
+      self = .readOnly(name)
+    default: self = .io("\(name): \(message)")
+    }
+  }
+}

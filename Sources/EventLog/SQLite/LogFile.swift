@@ -1,0 +1,256 @@
+import CSQLite
+import Migrations
+import Nostr
+import SyncCore
+
+/// Opening: what a file must be before it is written to, and how it becomes what this program needs.
+enum LogFile {
+  // MARK: Writing
+
+  static func openForWriting(
+    path: String, options: LogOptions, now: Timestamp
+  ) throws(LogError) -> Connection {
+    try checkMigrations(options.migrations)
+    let isNew = try inspect(path: path, options: options)
+    let database = try Connection(
+      name: path, path: path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+      vfs: options.vfs, busyMilliseconds: options.busyMilliseconds)
+    do throws(LogError) {
+      if database.isReadOnly { throw LogError.readOnly(path) }
+      try configure(database, options: options, isNew: isNew)
+      try migrate(database, options: options, now: now)
+      try checkContent(database, options: options)
+      return database
+    } catch {
+      database.close()
+      throw error
+    }
+  }
+
+  /// Looks at the file without changing it. True: there is none yet.
+  private static func inspect(path: String, options: LogOptions) throws(LogError) -> Bool {
+    guard let header = try FileHeader.read(path: path) else { return true }
+    try check(header, path: path, options: options)
+    // The header may be older than the write-ahead log beside it, so SQLite is asked as well, on
+    // a connection that cannot write.
+    let database = try openReadOnly(path: path, options: options)
+    defer { database.close() }
+    try checkVersion(database, options: options, mayBeEmpty: true)
+    return false
+  }
+
+  private static func check(
+    _ header: FileHeader, path: String, options: LogOptions
+  ) throws(LogError) {
+    guard header.applicationID == FileHeader.application || header.applicationID == 0 else {
+      throw LogError.notALog(path)
+    }
+    if header.applicationID == FileHeader.application {
+      try refuseNewer(header.schemaVersion, options: options)
+    }
+    let hasPending = (FileSize.of(path + "-wal") ?? 0) > 0
+    if header.isTruncated && !hasPending {
+      throw LogError.damaged(
+        "it should have \(header.pageCount * header.pageSize) bytes and has \(header.fileBytes)")
+    }
+  }
+
+  private static func refuseNewer(_ version: Int, options: LogOptions) throws(LogError) {
+    let known = options.migrations.last?.number ?? 0
+    if version > known { throw LogError.newer(found: version, known: known) }
+  }
+
+  /// Whether the file says that it is a log, of a version that this program knows.
+  private static func checkVersion(
+    _ database: Connection, options: LogOptions, mayBeEmpty: Bool
+  ) throws(LogError) {
+    let application = try database.number("PRAGMA application_id")
+    let version = try database.number("PRAGMA user_version")
+    if application == Int64(FileHeader.application) {
+      try refuseNewer(Int(version), options: options)
+      guard version > 0 else { throw LogError.damaged("it has no schema version") }
+      return
+    }
+    // A crash before the first commit leaves a file with pages and no table: still nobody's.
+    let tables = try database.number("SELECT count(*) FROM sqlite_schema")
+    guard mayBeEmpty, application == 0, version == 0, tables == 0 else {
+      throw LogError.notALog(database.path)
+    }
+  }
+
+  private static func configure(
+    _ database: Connection, options: LogOptions, isNew: Bool
+  ) throws(LogError) {
+    if isNew { try database.execute("PRAGMA page_size = 4096") }
+    let mode = try database.first("PRAGMA journal_mode = WAL") { $0.text(0) }
+    guard mode == "wal" else { throw LogError.io("\(database.path): no write-ahead log") }
+    try database.execute(
+      """
+      PRAGMA synchronous = NORMAL;
+      PRAGMA secure_delete = OFF;
+      PRAGMA wal_autocheckpoint = 4000;
+      PRAGMA journal_size_limit = 67108864;
+      PRAGMA trusted_schema = OFF;
+      PRAGMA cache_size = -\(options.cacheKibibytes);
+      """)
+    if let pages = options.pagesMax { try database.execute("PRAGMA max_page_count = \(pages)") }
+  }
+
+  // MARK: Migrating
+
+  /// The steps that this program brings must be the released ones.
+  private static func checkMigrations(_ migrations: [Migration]) throws(LogError) {
+    for (index, migration) in migrations.enumerated() {
+      guard migration.number == index + 1 else {
+        throw LogError.migrationChanged(migration.number)
+      }
+    }
+  }
+
+  private static func migrate(
+    _ database: Connection, options: LogOptions, now: Timestamp
+  ) throws(LogError) {
+    let found = Int(try database.number("PRAGMA user_version"))
+    let pending = options.migrations.dropFirst(found)
+    guard !pending.isEmpty else { return }
+    // What a migration builds is not to be lost to a power cut that leaves its version number.
+    try database.execute("PRAGMA synchronous = FULL")
+    for migration in pending {
+      try apply(migration, to: database, options: options, now: now)
+    }
+    try database.execute("PRAGMA synchronous = NORMAL")
+    // From here on the header of the main file tells the version, for those who only look at it.
+    _ = database.checkpoint()
+  }
+
+  private static func apply(
+    _ migration: Migration, to database: Connection, options: LogOptions, now: Timestamp
+  ) throws(LogError) {
+    try database.execute("BEGIN IMMEDIATE")
+    do throws(LogError) {
+      // Another process may have been quicker.
+      if try database.number("PRAGMA user_version") < migration.number {
+        try database.execute(migration.sql)
+        try database.run(
+          "INSERT INTO migration (number, name, sha256, applied_at) VALUES (?, ?, ?, ?)",
+          [
+            .int(Int64(migration.number)), .string(migration.name), .string(migration.sha256),
+            .time(now),
+          ])
+        if migration.number == 1 { try nameLog(database, options: options) }
+        try database.execute("PRAGMA user_version = \(migration.number)")
+      }
+      try database.execute("COMMIT")
+    } catch {
+      if !database.isIdle {
+        // The failure that led here says more than one of the rollback could.
+        try? database.execute("ROLLBACK")
+      }
+      throw error
+    }
+  }
+
+  private static func nameLog(_ database: Connection, options: LogOptions) throws(LogError) {
+    try database.run(
+      "INSERT INTO meta (key, value) VALUES ('log_id', coalesce(?, randomblob(16)))",
+      [options.logID.map { .blob($0) } ?? .null])
+  }
+
+  // MARK: Reading
+
+  static func openForReading(path: String, options: LogOptions) throws(LogError) -> Connection {
+    try checkMigrations(options.migrations)
+    guard let header = try FileHeader.read(path: path) else { throw LogError.missing(path) }
+    try check(header, path: path, options: options)
+    let database = try openReadOnly(path: path, options: options)
+    do throws(LogError) {
+      try checkVersion(database, options: options, mayBeEmpty: false)
+      let version = try database.number("PRAGMA user_version")
+      let known = options.migrations.count
+      guard version == known else {
+        throw LogError.io(
+          "\(path) has schema version \(version) and \(known) is needed: "
+            + "open it once for writing, which brings it up to date")
+      }
+      try checkContent(database, options: options)
+      return database
+    } catch {
+      database.close()
+      throw error
+    }
+  }
+
+  /// A connection that cannot write, beside a writer or without one.
+  static func openReadOnly(path: String, options: LogOptions) throws(LogError) -> Connection {
+    do throws(LogError) {
+      return try openPlain(path: path, options: options)
+    } catch {
+      // A file in write-ahead mode needs two files beside it. In a folder that cannot be written
+      // and where no writer left them, the main file holds everything, and never changes.
+      guard case .readOnly = error, (FileSize.of(path + "-wal") ?? 0) == 0 else { throw error }
+      let name = "file:" + percentEncoded(path) + "?immutable=1"
+      let database = try Connection(
+        name: name, path: path, flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, vfs: options.vfs,
+        busyMilliseconds: options.busyMilliseconds)
+      _ = try database.number("PRAGMA schema_version")
+      return database
+    }
+  }
+
+  private static func openPlain(path: String, options: LogOptions) throws(LogError) -> Connection {
+    let database = try Connection(
+      name: path, path: path, flags: SQLITE_OPEN_READONLY, vfs: options.vfs,
+      busyMilliseconds: options.busyMilliseconds)
+    do throws(LogError) {
+      // Only the first read finds out whether the files beside it can be had.
+      _ = try database.number("PRAGMA schema_version")
+      try database.execute("PRAGMA query_only = ON; PRAGMA cache_size = -4096")
+      return database
+    } catch {
+      database.close()
+      throw error
+    }
+  }
+
+  private static func percentEncoded(_ path: String) -> String {
+    let digits = Array("0123456789ABCDEF")
+    return path.utf8.reduce(into: "") { result, byte in
+      switch byte {
+      case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d...0x2f, 0x5f:
+        result.unicodeScalars.append(Unicode.Scalar(byte))
+      default:
+        result += "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
+      }
+    }
+  }
+
+  // MARK: Content
+
+  /// Whether the file holds what its version promises, and went through the released steps.
+  private static func checkContent(
+    _ database: Connection, options: LogOptions
+  ) throws(LogError) {
+    let found = try database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'") {
+      $0.text(0)
+    }
+    for table in tables where !found.contains(table) {
+      throw LogError.damaged("the table \(table) is missing")
+    }
+    let applied = try database.rows("SELECT number, sha256 FROM migration ORDER BY number") {
+      (number: Int($0.int(0)), sha256: $0.text(1).string)
+    }
+    guard applied.map(\.number) == options.migrations.map(\.number) else {
+      throw LogError.damaged("its list of migrations does not fit its version")
+    }
+    for (was, known) in zip(applied, options.migrations) where was.sha256 != known.sha256 {
+      throw LogError.migrationChanged(known.number)
+    }
+    let id = try database.first("SELECT value FROM meta WHERE key = 'log_id'") { $0.bytes(0) }
+    guard id?.count == 16 else { throw LogError.damaged("it has no log id") }
+  }
+
+  private static let tables: [Text] = [
+    "meta", "migration", "relay", "event", "provenance", "fact", "message", "delivery",
+    "redating", "scope", "coverage", "gap", "reject", "reject_count", "setting",
+  ]
+}
