@@ -58,10 +58,11 @@ import Testing
     #expect(throws: NegentropyError.version(0x62)) { try client.receive([0x62]) }
   }
 
-  @Test(arguments: [
-    [], [0x61, 0x80], [0x61, 0x00, 0x21], [0x61, 0x00, 0x00, 0x03], [0x61, 0x00, 0x00, 0x01, 1],
-    [0x61, 0x00, 0x00, 0x02, 0x05], [0x61] + [UInt8](repeating: 0xff, count: 12),
-  ] as [[UInt8]])
+  @Test(
+    arguments: [
+      [], [0x61, 0x80], [0x61, 0x00, 0x21], [0x61, 0x00, 0x00, 0x03], [0x61, 0x00, 0x00, 0x01, 1],
+      [0x61, 0x00, 0x00, 0x02, 0x05], [0x61] + [UInt8](repeating: 0xff, count: 12),
+    ] as [[UInt8]])
   func `a malformed message is an error and never a trap`(message: [UInt8]) {
     let machine = NegentropyMachine(set: NegentropySet([]), isClient: false, frameBytesMax: nil)
     #expect(throws: NegentropyError.self) { try machine.receive(message) }
@@ -73,7 +74,8 @@ import Testing
     let machine = NegentropyMachine(set: set, isClient: false, frameBytesMax: 4096)
     var answered = 0
     for _ in 0..<20_000 {
-      let noise = (0..<Int(random.next() % 90)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+      let noise = (0..<Int(random.next() % 90)).map { _ in UInt8(truncatingIfNeeded: random.next())
+      }
       if (try? machine.receive([0x61] + noise)) != nil { answered += 1 }
     }
     #expect(answered > 0)
@@ -107,7 +109,8 @@ private func reconcile(
   return outcome
 }
 
-private func scannedFingerprint(_ set: NegentropySet, _ range: Range<Int>) -> NegentropyFingerprint {
+private func scannedFingerprint(_ set: NegentropySet, _ range: Range<Int>) -> NegentropyFingerprint
+{
   var sum = [UInt8](repeating: 0, count: 32)
   for index in range {
     var carry = 0

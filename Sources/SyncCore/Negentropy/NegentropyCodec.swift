@@ -1,4 +1,4 @@
-public import Nostr
+import Nostr
 
 /// Where a range ends: before every item at or after this time and id prefix.
 public struct NegentropyBound: Hashable, Sendable {
