@@ -1,8 +1,7 @@
-public import EventLog
-public import SyncCore
+package import SyncCore
 
 /// What the cache needs of a log: its identity, its head, and its entries in order.
-public protocol EntrySource: Sendable {
+package protocol EntrySource: Sendable {
   /// A name of the log that no other log has.
   func logID() throws(CacheError) -> [UInt8]
 
@@ -10,25 +9,4 @@ public protocol EntrySource: Sendable {
 
   /// The first entries after a sequence; empty at the head.
   func entries(after sequence: LogSequence, limit: Int) throws(CacheError) -> [LogEntry]
-}
-
-/// The log as the cache sees it.
-struct LogSource: EntrySource {
-  let log: LogReader
-
-  func logID() throws(CacheError) -> [UInt8] {
-    do throws(LogError) { return try log.logID() } catch { throw CacheError.log("\(error)") }
-  }
-
-  func head() throws(CacheError) -> LogSequence {
-    do throws(LogError) { return try log.head() } catch { throw CacheError.log("\(error)") }
-  }
-
-  func entries(after sequence: LogSequence, limit: Int) throws(CacheError) -> [LogEntry] {
-    do throws(LogError) {
-      return try log.entries(after: sequence, limit: limit)
-    } catch {
-      throw CacheError.log("\(error)")
-    }
-  }
 }

@@ -1,5 +1,4 @@
 import Foundation
-import EventLog
 import Nostr
 import Platform
 import SyncCore

@@ -4,8 +4,13 @@ import Nostr
 /// The rows in LMDB.
 final class LMDBStore: CacheStore {
   private let environment: LMDBEnvironment
+  /// Called after every commit, before anybody hears of it.
+  private let committed: @Sendable () -> Void
 
-  init(environment: LMDBEnvironment) { self.environment = environment }
+  init(environment: LMDBEnvironment, committed: @escaping @Sendable () -> Void = {}) {
+    self.environment = environment
+    self.committed = committed
+  }
 
   func write(_ batch: inout RowBatch, meta: CacheMeta) throws(StoreError) {
     batch.sort()
@@ -14,6 +19,7 @@ final class LMDBStore: CacheStore {
       let writer = LMDBWriter(transaction: transaction, tables: environment.tables)
       try writer.write(sorted, meta: meta)
     }
+    committed()
   }
 
   func read<Result, Failure: Error>(

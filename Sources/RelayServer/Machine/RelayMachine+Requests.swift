@@ -1,0 +1,183 @@
+import Nostr
+import NostrCrypto
+
+/// REQ, COUNT and CLOSE.
+extension RelayMachine {
+  mutating func request(
+    _ subscription: SubscriptionID, _ filters: [Filter], from id: ConnectionID
+  ) {
+    if let refusal = malformation(subscription, filters) {
+      return refuseRequest(subscription, refusal, to: id)
+    }
+    if let answer = spend(from: id, on: .request(subscription)) { return send(answer, to: id) }
+    guard let index = position(of: id) else { return }
+    if rules.reading.closedIDsAreDead && connections[index].closedIDs.contains(subscription) {
+      return
+    }
+    if let refusal = refusalOfReading(filters, by: connections[index]) {
+      return send(.closed(subscription, refusal), to: id)
+    }
+    connections[index].subscriptions.removeAll { $0.id == subscription }
+    if connections[index].subscriptions.count >= rules.limits.subscriptionsMax {
+      return send(.closed(subscription, "error: too many subscriptions"), to: id)
+    }
+    serve(subscription, filters, to: id)
+  }
+
+  mutating func count(
+    _ subscription: SubscriptionID, _ filters: [Filter], from id: ConnectionID
+  ) {
+    guard rules.reading.counting != .unsupported else {
+      return send(.closed(subscription, "unsupported: this relay does not count"), to: id)
+    }
+    if let refusal = malformation(subscription, filters) {
+      return refuseRequest(subscription, refusal, to: id)
+    }
+    if let answer = spend(from: id, on: .request(subscription)) { return send(answer, to: id) }
+    guard let connection = connection(id) else { return }
+    if let refusal = refusalOfReading(filters, by: connection) {
+      return send(.closed(subscription, refusal), to: id)
+    }
+    do throws(RelayStoreError) {
+      let number = try store.count(filters) { isVisible($0, to: connection.keys) }
+      let isRough = rules.reading.counting == .approximate
+      send(.count(subscription, number, approximate: isRough), to: id)
+    } catch {
+      send(.closed(subscription, "error: database error"), to: id)
+    }
+  }
+
+  mutating func end(_ subscription: SubscriptionID, of id: ConnectionID) {
+    guard let index = position(of: id),
+      let place = connections[index].subscriptions.firstIndex(where: { $0.id == subscription })
+    else { return }
+    if rules.reading.closedIDsAreDead { connections[index].closedIDs.insert(subscription.owned()) }
+    if rules.reading.sendsAfterClose {
+      connections[index].subscriptions[place].isGhost = true
+    } else {
+      connections[index].subscriptions.remove(at: place)
+    }
+  }
+
+  /// Answers a REQ or COUNT that cannot be understood.
+  mutating func refuseRequest(_ subscription: SubscriptionID, _ why: Text, to id: ConnectionID) {
+    switch rules.answers.toBadRequest {
+    case .closed: send(.closed(subscription, why), to: id)
+    case .notice:
+      let rest = why.string.split(separator: ":", maxSplits: 1).last ?? ""
+      send(.notice(Text("invalid message:\(rest)")), to: id)
+    case .silence: break
+    }
+  }
+
+  private func malformation(_ subscription: SubscriptionID, _ filters: [Filter]) -> Text? {
+    if subscription.count > rules.limits.subscriptionIDBytesMax {
+      return "invalid: subscription id too long"
+    }
+    if filters.count > rules.limits.filtersMax { return "invalid: too many filters" }
+    let searches = filters.count { $0.search != nil }
+    if searches > 0 && searches < filters.count {
+      return "error: mixed search and non-search filters not supported"
+    }
+    return searches > 0 ? "unsupported: this relay does not search" : nil
+  }
+
+  // MARK: Stored events
+
+  private mutating func serve(
+    _ subscription: SubscriptionID, _ filters: [Filter], to id: ConnectionID
+  ) {
+    guard let index = position(of: id) else { return }
+    let keys = connections[index].keys
+    var isWhole = true
+    var isCut = false
+    var found: [Event] = []
+    do throws(RelayStoreError) {
+      for filter in filters {
+        let page = try page(of: filter, for: keys)
+        isWhole = isWhole && page.isWhole
+        isCut = isCut || (!page.isWhole && filter.limit != 0)
+        found = merged(found, page.events)
+      }
+    } catch {
+      return send(.closed(subscription, "error: database error"), to: id)
+    }
+    connections[index].subscriptions.append(
+      Subscription(id: subscription.owned(), filters: filters))
+    var hints: [Text] = []
+    if rules.answers.hints && isWhole { hints = ["finish"] }
+    if rules.answers.hints && isCut { hints = ["more"] }
+    if let max = rules.reading.truncatedTo, found.count > max {
+      found.removeLast(found.count - max)
+      hints = []
+    }
+    sendPage(found, hints, subscription, to: id)
+  }
+
+  private func page(of filter: Filter, for keys: [PublicKey]) throws(RelayStoreError) -> Page {
+    let eventsMax = min(filter.limit ?? rules.reading.pageMax, rules.reading.pageMax)
+    // A limit of 0 asks for live events only, and nothing is looked up to answer it.
+    guard eventsMax > 0 else { return Page(events: [], isWhole: false) }
+    var asked = rules.reading.evaluatesFilters ? filter : Filter()
+    if rules.reading.ignoresUntil { asked.until = nil }
+    if rules.reading.ignoresSince { asked.since = nil }
+    let request = PageRequest(filter: asked, eventsMax: eventsMax, order: rules.reading.order)
+    return try store.page(request) { isVisible($0, to: keys) }
+  }
+
+  /// Joins two answers in the relay's order, each event once.
+  private func merged(_ left: [Event], _ right: [Event]) -> [Event] {
+    if left.isEmpty { return right }
+    if right.isEmpty { return left }
+    let known = Set(left.map(\.id))
+    let joined = left + right.filter { !known.contains($0.id) }
+    switch rules.reading.order {
+    case .newestFirst: return joined.sorted { Place($0) < Place($1) }
+    case .newestSentAscending, .oldestFirst: return joined.sorted { Place($1) < Place($0) }
+    }
+  }
+
+  private mutating func sendPage(
+    _ events: [Event], _ hints: [Text], _ subscription: SubscriptionID, to id: ConnectionID
+  ) {
+    let end = RelayMessage.eose(subscription, hints: hints)
+    if rules.answers.endOfStored == .early { send(end, to: id) }
+    tellLies(subscription, events, to: id)
+    for event in events { send(.event(subscription, event), to: id) }
+    switch rules.answers.endOfStored {
+    case .prompt: send(end, to: id)
+    case .never, .early: break
+    case .late(let delay): send(end, to: id, after: delay)
+    case .twice:
+      send(end, to: id)
+      send(end, to: id)
+    }
+  }
+
+  private mutating func tellLies(
+    _ subscription: SubscriptionID, _ events: [Event], to id: ConnectionID
+  ) {
+    guard let event = events.first else { return }
+    if rules.answers.lies.contains(.foreignSubscription) {
+      send(.event("never-opened", event), to: id)
+    }
+    if rules.answers.lies.contains(.swappedContent) {
+      send(.event(subscription, event.withContent("swapped by the relay")), to: id)
+    }
+    guard rules.answers.lies.contains(.unasked), let signer = identity.signer else { return }
+    let draft = EventDraft(
+      createdAt: now, kind: 30_000, tags: Tags([["d", "unasked"]]), content: "")
+    // A signer that fails leaves one lie untold, and the test that counts on it fails.
+    guard let stray = try? signer.sign(draft) else { return }
+    send(.event(subscription, stray.event), to: id)
+  }
+}
+
+extension Event {
+  /// The same id and signature over other content: what a lying relay would send.
+  fileprivate func withContent(_ content: Text) -> Event {
+    Event(
+      id: id, pubkey: pubkey, createdAt: createdAt, kind: kind, tags: tags, content: content,
+      sig: sig)
+  }
+}

@@ -1,0 +1,135 @@
+package import Nostr
+
+/// The events that a relay holds and serves, as its machine needs them: synchronous, and free of
+/// any rule about who may see or write what.
+///
+/// Memory stands behind it in tests, in the demo relay and in simulations; the log and the cache
+/// stand behind it in the read-only replica.
+package protocol RelayStore: Sendable {
+  /// The held event with that id.
+  func event(_ id: EventID) throws(RelayStoreError) -> Event?
+
+  /// The events that match, in the order asked for and no more than asked for.
+  ///
+  /// - Parameter isVisible: Judges each match; what is not visible is neither returned nor counted.
+  func page(_ request: PageRequest, where isVisible: (Event) -> Bool) throws(RelayStoreError)
+    -> Page
+
+  /// How many different events match at least one of the filters.
+  func count(_ filters: [Filter], where isVisible: (Event) -> Bool) throws(RelayStoreError) -> Int
+
+  /// Offers an event; a slot of replaceable or addressable events keeps its newest, a tie its
+  /// lowest id.
+  ///
+  /// - Parameter scope: The group that an event without an `h` tag belongs to by its target; it is
+  ///   then found by that group's `#h` too.
+  mutating func insert(_ event: Event, scope: Text?) throws(RelayStoreError) -> Insertion
+
+  /// Removes an event and keeps it from coming back.
+  ///
+  /// - Parameter author: Only an event of that author is meant; nil means whoever wrote it. The
+  ///   event may come later than its burial.
+  mutating func bury(_ id: EventID, by author: PublicKey?) throws(RelayStoreError)
+
+  /// Removes the versions of an address up to and at a time, and keeps them from coming back.
+  mutating func bury(_ address: EventAddress, upTo time: Timestamp) throws(RelayStoreError)
+
+  /// Takes everything away that `isKept` does not hold on to, burials and slots included, as a
+  /// relay does that was restored from an old backup.
+  mutating func forget(except isKept: (Event) -> Bool) throws(RelayStoreError)
+}
+
+extension RelayStore {
+  func contains(_ id: EventID) throws(RelayStoreError) -> Bool { try event(id) != nil }
+}
+
+/// What a store that cannot answer says.
+package enum RelayStoreError: Error, Hashable, Sendable {
+  /// It was asked to write and cannot.
+  case readOnly
+  /// The database behind it failed; the text is for the operator.
+  case failed(String)
+}
+
+/// One filter's share of a REQ.
+package struct PageRequest: Hashable, Sendable {
+  package var filter: Filter
+  /// The most events to return; the filter's own limit has been counted in.
+  package var eventsMax: Int
+  package var order: PageOrder
+
+  package init(filter: Filter, eventsMax: Int, order: PageOrder = .newestFirst) {
+    self.filter = filter
+    self.eventsMax = eventsMax
+    self.order = order
+  }
+}
+
+/// In which order a relay picks and sends stored events.
+package enum PageOrder: Hashable, Sendable {
+  /// As NIP-01 demands: the newest are picked and sent first, a tie by the lowest id.
+  case newestFirst
+  /// The newest are picked and sent oldest first.
+  case newestSentAscending
+  /// The oldest are picked and sent first.
+  case oldestFirst
+}
+
+package struct Page: Hashable, Sendable {
+  package var events: [Event]
+  /// Whether nothing more matches than is returned here.
+  package var isWhole: Bool
+
+  package init(events: [Event], isWhole: Bool) {
+    self.events = events
+    self.isWhole = isWhole
+  }
+}
+
+/// What became of an event offered to a store.
+package enum Insertion: Hashable, Sendable {
+  case stored
+  case duplicate
+  /// A newer version is, or was, in its slot.
+  case superseded
+  /// Its author or a moderator has deleted it.
+  case buried
+}
+
+/// The coordinates of a replaceable or addressable event.
+package struct EventAddress: Hashable, Comparable, Sendable {
+  package let kind: EventKind
+  package let author: PublicKey
+  /// Empty for a replaceable kind.
+  package let identifier: Text
+
+  package init(kind: EventKind, author: PublicKey, identifier: Text) {
+    self.kind = kind
+    self.author = author
+    self.identifier = identifier
+  }
+
+  /// The slot of `event`; nil where its kind has none.
+  package init?(of event: Event) {
+    switch event.kind.storage {
+    case .replaceable: self.init(kind: event.kind, author: event.pubkey, identifier: .empty)
+    case .addressable:
+      self.init(kind: event.kind, author: event.pubkey, identifier: event.identifier.owned())
+    case .regular, .ephemeral: return nil
+    }
+  }
+
+  /// Reads an `a` tag's value, `kind:pubkey:identifier`.
+  package init?(_ text: Text) {
+    let parts = text.utf8.split(
+      separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
+    guard parts.count == 3, let kind = UInt16(String(decoding: parts[0], as: UTF8.self)),
+      let author = PublicKey(hex: String(decoding: parts[1], as: UTF8.self))
+    else { return nil }
+    self.init(kind: EventKind(kind), author: author, identifier: Text(utf8: Array(parts[2])))
+  }
+
+  package static func < (left: EventAddress, right: EventAddress) -> Bool {
+    (left.kind, left.author, left.identifier) < (right.kind, right.author, right.identifier)
+  }
+}
