@@ -77,8 +77,11 @@ final class CacheFolder: Sendable {
     let environment = try LMDBEnvironment(
       path: path, access: .writing, mapBytes: options.mapBytes, mapBytesMax: options.mapBytesMax)
     seal.note(isSynced: false)
-    return LMDBStore(environment: environment) { [seal] in seal.note(isSynced: false) }
+    return LMDBStore(environment: environment)
   }
+
+  /// Notes the files after a commit, before anybody hears of it.
+  func committed() { seal.note(isSynced: false) }
 
   /// Closes the store so that even a power cut leaves it trusted.
   func close(_ store: LMDBStore) {

@@ -1,11 +1,19 @@
+public import EventLog
 import Nostr
 import SyncCore
 
 /// Views for a process that does not write: while another one holds the folder, and where writing
 /// is not possible. What the files lack is folded into memory, once, up to the log's head.
-package enum CacheReader {
+public enum CacheReader {
   /// Never fails because of the cache; throws only where the log cannot be read.
-  package static func open(
+  public static func open(
+    directory: String, log: LogReader, options: CacheOptions = CacheOptions()
+  ) throws(CacheError) -> CacheViews {
+    try open(directory: directory, source: LogSource(log: log), options: options)
+  }
+
+  /// The same over anything that has entries.
+  public static func open(
     directory: String, source: any EntrySource, options: CacheOptions = CacheOptions()
   ) throws(CacheError) -> CacheViews {
     let logID = try source.logID()

@@ -1,7 +1,8 @@
-package import SyncCore
+public import EventLog
+public import SyncCore
 
 /// What the cache needs of a log: its identity, its head, and its entries in order.
-package protocol EntrySource: Sendable {
+public protocol EntrySource: Sendable {
   /// A name of the log that no other log has.
   func logID() throws(CacheError) -> [UInt8]
 
@@ -9,4 +10,25 @@ package protocol EntrySource: Sendable {
 
   /// The first entries after a sequence; empty at the head.
   func entries(after sequence: LogSequence, limit: Int) throws(CacheError) -> [LogEntry]
+}
+
+/// The log as the cache sees it.
+struct LogSource: EntrySource {
+  let log: LogReader
+
+  func logID() throws(CacheError) -> [UInt8] {
+    do throws(LogError) { return try log.logID() } catch { throw CacheError.log("\(error)") }
+  }
+
+  func head() throws(CacheError) -> LogSequence {
+    do throws(LogError) { return try log.head() } catch { throw CacheError.log("\(error)") }
+  }
+
+  func entries(after sequence: LogSequence, limit: Int) throws(CacheError) -> [LogEntry] {
+    do throws(LogError) {
+      return try log.entries(after: sequence, limit: limit)
+    } catch {
+      throw CacheError.log("\(error)")
+    }
+  }
 }

@@ -1,3 +1,4 @@
+public import EventLog
 public import SyncCore
 
 /// The writer of the cache: it pulls log entries after its watermark, folds them, and writes the
@@ -24,7 +25,16 @@ public actor HotCache {
   /// folded yet; `catchUp` does that.
   ///
   /// - Parameter directory: The cache's own folder; made where it is missing.
-  package static func open(
+  public static func open(
+    directory: String, log: LogReader, executor: any SerialExecutor,
+    options: CacheOptions = CacheOptions()
+  ) async -> HotCache {
+    await open(
+      directory: directory, source: LogSource(log: log), executor: executor, options: options)
+  }
+
+  /// The same over anything that has entries.
+  public static func open(
     directory: String, source: any EntrySource, executor: any SerialExecutor,
     options: CacheOptions = CacheOptions()
   ) async -> HotCache {
@@ -75,7 +85,8 @@ public actor HotCache {
   /// The last entry whose rows are in.
   public var applied: LogSequence { LogSequence(Int64(meta.applied)) }
 
-  /// Writes everything to the disk and closes the files. Views of a closed cache throw.
+  /// Writes everything to the disk, closes the files and gives the folder free. Views of a closed
+  /// cache throw.
   public func close() {
     if let folder, let files = store as? LMDBStore {
       folder.close(files)
@@ -86,6 +97,8 @@ public actor HotCache {
   }
 
   // MARK: Opening
+
+  private static let isNew = "new"
 
   private func openFiles(_ directory: String) {
     do throws(CacheError) {
@@ -99,7 +112,7 @@ public actor HotCache {
       folder = taken
       do throws(StoreError) {
         let opened = try taken.open()
-        use(opened.store, .rebuilding(opened.discarded ?? "new"))
+        use(opened.store, .rebuilding(opened.discarded ?? Self.isNew))
         try adopt(opened.store)
       } catch {
         degrade("\(error)")
@@ -161,6 +174,7 @@ public actor HotCache {
   private func write(_ batch: inout RowBatch, _ next: CacheMeta) -> Bool {
     do throws(StoreError) {
       try store.write(&batch, meta: next)
+      folder?.committed()
       meta = next
       return true
     } catch {
@@ -198,6 +212,10 @@ public actor HotCache {
 
   private func use(_ next: any CacheStore, _ state: CacheState) {
     store = next
+    switch state {
+    case .rebuilding(Self.isNew), .ok: break
+    case .rebuilding(let why), .degraded(let why): views.note(why)
+    }
     meta = CacheMeta(logID: meta.logID, foldVersion: EntryFold.version)
     views.replace(store: next, state: state)
   }

@@ -1,46 +1,5 @@
-package import Nostr
-package import SyncCore
+import Nostr
 
-package struct LogEntry: Sendable {
-  package let sequence: LogSequence
-  package let body: Body
-  package enum Body: Sendable {
-    case event(LoggedEvent)
-    case fact(Fact)
-  }
-  package init(sequence: LogSequence, body: Body) {
-    self.sequence = sequence
-    self.body = body
-  }
-}
-
-package struct LoggedEvent: Sendable {
-  package let event: Event
-  package let idForm: IdForm
-  package let receivedAt: Timestamp
-  package let source: RelayURL?
-  package init(event: Event, idForm: IdForm, receivedAt: Timestamp, source: RelayURL?) {
-    self.event = event
-    self.idForm = idForm
-    self.receivedAt = receivedAt
-    self.source = source
-  }
-}
-
-package enum Fact: Sendable, Hashable {
-  case served(EventID, by: RelayURL)
-  case relaySelf(RelayURL, PublicKey?)
-  case discarded(EventID)
-  case restored(EventID)
-  case redated(old: EventID, new: EventID)
-}
-
-enum JSONValue {
-  case object([(Text, JSONValue)]), string(Text), other
-  static func parse(_ bytes: some Collection<UInt8>) throws -> JSONValue { .other }
-  subscript(key: Text) -> JSONValue? { nil }
-  var string: Text? { nil }
-}
 extension EventKind {
   static let profile: EventKind = 0
   static let deletion: EventKind = 5

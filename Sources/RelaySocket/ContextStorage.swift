@@ -40,9 +40,9 @@ final class ContextStorage {
   }
 
   /// What the context and every vhost have in common.
-  func baseInfo() -> lws_context_creation_info {
+  private func baseInfo() -> lws_context_creation_info {
     var info = lws_context_creation_info()
-    info.port = skepNoListen
+    info.port = Self.portNone
     info.protocols = UnsafePointer(protocols)
     // No permessage-deflate: in 4.1 a pong with a payload that meets it keeps the thread in a loop
     // for ever, so any relay could stop every other connection. Tested by the ping tests.
@@ -84,11 +84,20 @@ final class ContextStorage {
     return made
   }
 
-  private static let making = Lock(())
-}
+  /// The vhost of accepted connections; it listens nowhere itself.
+  func makeServerHost(_ context: OpaquePointer) -> OpaquePointer? {
+    var info = baseInfo()
+    info.port = Self.portNoneServer
+    info.vhost_name = strings.keep("server")
+    info.options = UInt64(LWS_SERVER_OPTION_EXPLICIT_VHOSTS)
+    return lws_create_vhost(context, &info)
+  }
 
-/// `CONTEXT_PORT_NO_LISTEN`, which is a macro that Swift does not import.
-let skepNoListen: Int32 = -1
+  private static let making = Lock(())
+  // `CONTEXT_PORT_NO_LISTEN` and `CONTEXT_PORT_NO_LISTEN_SERVER`, macros that are not imported.
+  private static let portNone: Int32 = -1
+  private static let portNoneServer: Int32 = -2
+}
 
 /// C strings freed together.
 final class CStrings {

@@ -24,16 +24,12 @@ final class LinkCore: SocketHandle, ServiceWork, @unchecked Sendable {
   private var writing: WriteBuffer?
   private var peerClose: (code: UInt16, reason: String)?
   private var localEnd: TransportError?
-  private var onDestroy: (() -> Void)?
+  var onDestroy: (() -> Void)?
 
   /// - Parameter target: nil for the server's side of a connection, which is open from the start.
-  init(
-    service: ServiceCore, target: ConnectTarget?, frameBytesMax: Int,
-    onDestroy: (() -> Void)? = nil
-  ) {
+  init(service: ServiceCore, target: ConnectTarget?, frameBytesMax: Int) {
     self.service = service
     self.target = target
-    self.onDestroy = onDestroy
     assembly = MessageAssembly(limit: frameBytesMax)
     machine = Lock(LinkMachine(phase: target == nil ? .open : .opening, limits: service.limits))
   }
@@ -81,6 +77,8 @@ final class LinkCore: SocketHandle, ServiceWork, @unchecked Sendable {
   func close(code: UInt16) { perform { $0.close(code: code) } }
 
   func abandon() { perform { $0.abandon() } }
+
+  func letGo() { perform { $0.letGo() } }
 
   /// Moves the machine, then does what it answered, outside the lock.
   private func perform(_ step: (inout LinkMachine) -> LinkMachine.Wakeups) {
@@ -233,7 +231,8 @@ final class LinkCore: SocketHandle, ServiceWork, @unchecked Sendable {
     {
       return .tls(text)
     }
-    if lower.hasPrefix("hs:") || status != 0 {
+    // "read failed": the other side hung up or spoke something that is not HTTP.
+    if lower.hasPrefix("hs:") || lower.contains("read failed") || status != 0 {
       return .notWebSocket(status == 0 || status == 101 ? text : "the answer was HTTP \(status)")
     }
     return .refused(text.isEmpty ? "no reason given" : text)

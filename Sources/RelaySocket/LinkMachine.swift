@@ -186,6 +186,12 @@ struct LinkMachine {
     return end(with: .closed(code: 1006, reason: "abandoned"), isAbandoned: true)
   }
 
+  /// Nobody holds the connection any more. A close handshake that was begun may end by itself.
+  mutating func letGo() -> Wakeups {
+    if case .closing = phase { return Wakeups() }
+    return abandon()
+  }
+
   // MARK: The service thread
 
   mutating func takeWants() -> Wants {

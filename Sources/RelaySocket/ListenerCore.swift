@@ -1,54 +1,41 @@
 import CWebSockets
+import Glibc
 import Platform
 import SyncCore
 
 /// One listening socket between its owner and the service thread.
-final class ListenerCore: ServiceWork, @unchecked Sendable {
-  // Unchecked: `state` has a lock; `host`, `itself` and `strings` are touched only on the service
-  // thread.
+final class ListenerCore: SocketHandle, ServiceWork, @unchecked Sendable {
+  // Unchecked: `state` has a lock; the rest is touched only on the service thread.
   typealias Accepter = CheckedContinuation<Result<SocketLink, TransportError>, Never>
 
   private struct State {
     var isClosed = false
+    var isAdopted = false
     var waiting: [(ticket: UInt64, continuation: Accepter)] = []
     var ready = Fifo<SocketLink>()
-    var linksNow = 0
+    var links: [ObjectIdentifier: LinkCore] = [:]
     var ticketLast: UInt64 = 0
     var information: [UInt8]?
   }
 
   private let service: ServiceCore
   private weak let owner: SocketService?
-  private let address: String
-  private let port: UInt16
+  private let socket: ListeningSocket
   private let frameBytesMax: Int
   private let state = Lock(State())
-  private let bound = Answer<Result<UInt16, TransportError>>()
-  private var host: OpaquePointer?
-  private var itself: ListenerCore?
-  private let strings = CStrings()
+  private var connectionsNow = 0
   private static let acceptersMax = 64
 
-  init(service: SocketService, address: String, port: UInt16, frameBytesMax: Int) {
+  init(service: SocketService, socket: ListeningSocket, frameBytesMax: Int) {
     self.service = service.core
     owner = service
-    self.address = address
-    self.port = port
+    self.socket = socket
     self.frameBytesMax = frameBytesMax
-  }
-
-  static func of(_ host: OpaquePointer) -> ListenerCore? {
-    guard let pointer = lws_vhost_user(host) else { return nil }
-    let object = Unmanaged<AnyObject>.fromOpaque(pointer).takeUnretainedValue()
-    return object as? ListenerCore
   }
 
   // MARK: Callers
 
-  func bind() async throws(TransportError) -> UInt16 {
-    service.flag(self)
-    return try await bound.value().get()
-  }
+  func start() { service.flag(self) }
 
   func accept() async throws(TransportError) -> SocketLink {
     let ticket = state.withLock { state in
@@ -88,93 +75,114 @@ final class ListenerCore: ServiceWork, @unchecked Sendable {
 
   /// False where it had ended already.
   private func end() -> Bool {
-    let (isFirst, waiting, dropped) = state.withLock { state in
+    let (isFirst, waiting, links) = state.withLock { state in
       let isFirst = !state.isClosed
       state.isClosed = true
       defer { state.waiting = [] }
-      return (isFirst, state.waiting.map(\.continuation), state.ready.removeAll())
+      _ = state.ready.removeAll()
+      return (isFirst, state.waiting.map(\.continuation), Array(state.links.values))
     }
+    if isFirst { socket.stop() }
     for continuation in waiting { continuation.resume(returning: .failure(.cancelled)) }
-    for link in dropped { link.abandon() }
+    for link in links { link.abandon() }
     return isFirst
   }
 
   // MARK: The service thread
 
   func attend(_ service: ServiceCore, context: OpaquePointer) {
-    if state.withLock({ $0.isClosed }) {
-      if let host { lws_vhost_destroy(host) }
-      host = nil
-      bound.give(.failure(.cancelled))
-    } else if host == nil {
-      bound.give(listen(context))
+    let (isClosed, isAdopted) = state.withLock { state in
+      defer { state.isAdopted = true }
+      return (state.isClosed, state.isAdopted)
+    }
+    if let wsi, isClosed {
+      lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC)
+    } else if !isAdopted, isClosed {
+      Glibc.close(socket.descriptor)
+    } else if !isAdopted {
+      adopt()
     }
   }
 
   func serviceEnded() {
-    bound.give(.failure(.cancelled))
     _ = end()
+    let isAdopted = state.withLock { state in
+      defer { state.isAdopted = true }
+      return state.isAdopted
+    }
+    if !isAdopted { Glibc.close(socket.descriptor) }
   }
 
-  private func listen(_ context: OpaquePointer) -> Result<UInt16, TransportError> {
-    guard var info = service.hostInfo() else { return .failure(.cancelled) }
-    info.port = Int32(port)
-    if address != "0.0.0.0", address != "::" { info.iface = strings.keep(address) }
-    info.vhost_name = strings.keep("\(address):\(port)")
-    info.options |= UInt64(LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND)
-    info.user = Unmanaged<AnyObject>.passUnretained(self).toOpaque()
-    info.finalize = { _, pointer in
-      guard let pointer else { return }
-      Unmanaged<ListenerCore>.fromOpaque(pointer).takeUnretainedValue().itself = nil
+  /// Lets the library watch the socket: it calls back when a connection waits.
+  private func adopt() {
+    var info = lws_adopt_desc_t()
+    info.vh = service.serverHost
+    info.type = LWS_ADOPT_RAW_FILE_DESC
+    info.fd.filefd = socket.descriptor
+    info.opaque = opaque
+    holdItself()
+    if let made = lws_adopt_descriptor_vhost_via_info(&info) {
+      wsi = made
+    } else {
+      releaseItself()
+      _ = end()
     }
-    info.finalize_arg = Unmanaged.passUnretained(self).toOpaque()
-    itself = self
-    guard let made = lws_create_vhost(context, &info) else {
-      itself = nil
-      return .failure(.refused("\(address):\(port) cannot be listened on; is it in use?"))
-    }
-    let actual = lws_get_vhost_listen_port(made)
-    guard actual > 0, let actual = UInt16(exactly: actual) else {
-      lws_vhost_destroy(made)
-      return .failure(.refused("\(address):\(port) cannot be listened on; is it in use?"))
-    }
-    host = made
-    return .success(actual)
   }
 
-  /// A WebSocket was opened by the other side.
-  func established(_ wsi: OpaquePointer) -> Int32 {
-    guard let owner else { return -1 }
-    let limits = service.limits
-    let isWelcome = state.withLock { state in
-      let isFull =
-        state.linksNow >= limits.acceptedLinksMax || state.ready.count >= limits.acceptQueueMax
-      guard !state.isClosed, !isFull else { return false }
-      state.linksNow += 1
-      return true
+  override func handle(
+    _ reason: lws_callback_reasons, wsi: OpaquePointer, bytes: UnsafeRawBufferPointer
+  ) -> Int32 {
+    switch reason {
+    case LWS_CALLBACK_RAW_RX_FILE:
+      while let connection = socket.accept() { take(connection) }
+    case LWS_CALLBACK_WSI_DESTROY:
+      _ = end()
+    default: break
     }
-    guard isWelcome else {
-      lws_close_reason(wsi, lws_close_status(1013), nil, 0)
-      return -1
-    }
-    let core = LinkCore(service: service, target: nil, frameBytesMax: frameBytesMax) {
-      [weak self] in self?.state.withLock { $0.linksNow -= 1 }
-    }
-    core.attach(to: wsi)
-    let link = SocketLink(core: core, service: owner)
-    let accepter = state.withLock { state -> Accepter? in
-      if state.waiting.isEmpty {
-        state.ready.append(link)
-        return nil
-      }
-      return state.waiting.removeFirst().continuation
-    }
-    accepter?.resume(returning: .success(link))
     return 0
   }
 
-  /// A request that is no upgrade.
-  func answer(_ wsi: OpaquePointer) -> Int32 {
-    HTTPAnswer.start(on: wsi, information: state.withLock { $0.information })
+  private func take(_ descriptor: Int32) {
+    // Twice the links, so that there is room to say 1008 and to answer plain requests.
+    guard connectionsNow < 2 * service.limits.acceptedLinksMax,
+      let connection = ServerConnection.adopt(
+        descriptor, host: service.serverHost, listener: self)
+    else {
+      if connectionsNow >= 2 * service.limits.acceptedLinksMax { Glibc.close(descriptor) }
+      return
+    }
+    connectionsNow += 1
+    connection.onDestroy = { [weak self] in self?.connectionsNow -= 1 }
+  }
+
+  var relayInformation: [UInt8]? { state.withLock { $0.information } }
+
+  /// A WebSocket was opened by the other side.
+  func established(_ wsi: OpaquePointer, onDestroy: @escaping () -> Void) {
+    let limits = service.limits
+    let core = LinkCore(service: service, target: nil, frameBytesMax: frameBytesMax)
+    let identity = ObjectIdentifier(core)
+    core.onDestroy = { [weak self] in
+      self?.state.withLock { _ = $0.links.removeValue(forKey: identity) }
+      onDestroy()
+    }
+    core.attach(to: wsi)
+    guard let owner else { return core.abandon() }
+    let (isWelcome, accepter) = state.withLock { state -> (Bool, (Accepter, SocketLink)?) in
+      let isFull =
+        state.links.count >= limits.acceptedLinksMax
+        || state.ready.count >= limits.acceptQueueMax
+      guard !state.isClosed, !isFull else { return (false, nil) }
+      state.links[identity] = core
+      let link = SocketLink(core: core, service: owner)
+      if state.waiting.isEmpty {
+        state.ready.append(link)
+        return (true, nil)
+      }
+      return (true, (state.waiting.removeFirst().continuation, link))
+    }
+    if let (continuation, link) = accepter { continuation.resume(returning: .success(link)) }
+    // 1013 would say it better, but this library's own client takes that for a broken frame.
+    if !isWelcome { core.close(code: 1008) }
   }
 }

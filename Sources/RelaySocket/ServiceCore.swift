@@ -16,8 +16,8 @@ protocol ServiceWork: AnyObject, Sendable {
 /// allows them. What they want stands in their own state; here they only leave their name, at
 /// most once each, so the list is bounded by the number of sockets.
 final class ServiceCore: @unchecked Sendable {
-  // Unchecked: `context` of `shared` is touched under its lock, `clientHost` and `storage` only on
-  // the service thread.
+  // Unchecked: `context` of `shared` is touched under its lock, the vhosts and `storage`
+  // only on the service thread.
   private struct Shared {
     var context: OpaquePointer?
     var attention: [any ServiceWork] = []
@@ -25,9 +25,12 @@ final class ServiceCore: @unchecked Sendable {
   }
 
   let limits: SocketLimits
+  /// Given when the thread has let go of everything.
+  let ended = Answer<Void>()
   private let shared = Lock(Shared())
   private let certificateAuthorityFile: String?
   private(set) var clientHost: OpaquePointer?
+  private(set) var serverHost: OpaquePointer?
   private var storage: ContextStorage?
 
   init(limits: SocketLimits, certificateAuthorityFile: String?) {
@@ -56,15 +59,13 @@ final class ServiceCore: @unchecked Sendable {
     if !isTaken { work.serviceEnded() }
   }
 
-  /// The parts of a vhost that outlive the call that makes it.
-  func hostInfo() -> lws_context_creation_info? { storage?.baseInfo() }
-
   private func run() {
     let storage = ContextStorage(core: self, certificateAuthorityFile: certificateAuthorityFile)
     self.storage = storage
     let context = storage.makeContext()
     if let context {
       clientHost = storage.makeClientHost(context)
+      serverHost = storage.makeServerHost(context)
       shared.withLock { $0.context = context }
       while let works = takeAttention() {
         for work in works { work.attend(self, context: context) }
@@ -80,7 +81,9 @@ final class ServiceCore: @unchecked Sendable {
     for work in rest { work.serviceEnded() }
     if let context { lws_context_destroy(context) }
     clientHost = nil
+    serverHost = nil
     self.storage = nil
+    ended.give(())
   }
 
   private func takeAttention() -> [any ServiceWork]? {

@@ -49,19 +49,11 @@ func serviceCallback(
     || reason == LWS_CALLBACK_WS_PEER_INITIATED_CLOSE
   let bytes = UnsafeRawBufferPointer(
     start: carriesData ? pointer : nil, count: carriesData && pointer != nil ? count : 0)
-  if let handle = SocketHandle.of(wsi) {
-    let answer = handle.handle(reason, wsi: wsi, bytes: bytes)
-    if reason == LWS_CALLBACK_WSI_DESTROY {
-      lws_set_opaque_user_data(wsi, nil)
-      handle.releaseItself()
-    }
-    return answer
+  guard let handle = SocketHandle.of(wsi) else { return 0 }
+  let answer = handle.handle(reason, wsi: wsi, bytes: bytes)
+  if reason == LWS_CALLBACK_WSI_DESTROY {
+    lws_set_opaque_user_data(wsi, nil)
+    handle.releaseItself()
   }
-  switch reason {
-  case LWS_CALLBACK_HTTP, LWS_CALLBACK_ESTABLISHED:
-    guard let host = lws_get_vhost(wsi), let listener = ListenerCore.of(host) else { return -1 }
-    return reason == LWS_CALLBACK_HTTP ? listener.answer(wsi) : listener.established(wsi)
-  default:
-    return 0
-  }
+  return answer
 }

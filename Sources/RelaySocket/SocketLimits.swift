@@ -10,9 +10,9 @@ public struct SocketLimits: Sendable {
   public var sendsWaitingMax = 1024
   /// How long one frame may wait for the other side to read before the connection is dropped.
   public var writeStallMax: Duration = .seconds(60)
-  /// Connections that a listener serves at once; one more is closed with 1013.
+  /// Connections that a listener serves at once; one more is closed with 1008.
   public var acceptedLinksMax = 512
-  /// Connections that were opened and not yet taken by `accept`; one more is closed with 1013.
+  /// Connections that were opened and not yet taken by `accept`; one more is closed with 1008.
   public var acceptQueueMax = 128
   /// From the request for a relay's document to its last byte.
   public var documentWaitMax: Duration = .seconds(10)

@@ -1,6 +1,6 @@
 package import SyncCore
 
-/// An open connection. Letting go of it drops the socket.
+/// An open connection. Letting go of it drops the socket, unless a close handshake is under way.
 package final class SocketLink: TransportLink {
   private let core: LinkCore
   // Keeps the thread that serves the socket.
@@ -11,7 +11,7 @@ package final class SocketLink: TransportLink {
     self.service = service
   }
 
-  deinit { core.abandon() }
+  deinit { core.letGo() }
 
   package func receive() async throws(TransportError) -> InboundFrame {
     try await core.receive()

@@ -16,11 +16,10 @@ package final class SocketListener: TransportListener {
     async throws(TransportError) -> any BoundListener
   {
     let addresses = try await NameLookup().addresses(of: host)
-    let core = ListenerCore(
-      service: service, address: addresses.first ?? host, port: port,
-      frameBytesMax: frameBytesMax)
-    let bound = try await core.bind()
-    return SocketBoundListener(core: core, service: service, port: bound)
+    let socket = try ListeningSocket.open(address: addresses.first ?? host, port: port)
+    let core = ListenerCore(service: service, socket: socket, frameBytesMax: frameBytesMax)
+    core.start()
+    return SocketBoundListener(core: core, service: service, port: socket.port)
   }
 }
 

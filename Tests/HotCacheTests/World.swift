@@ -1,4 +1,5 @@
 import Foundation
+import EventLog
 import Nostr
 import Platform
 import SyncCore

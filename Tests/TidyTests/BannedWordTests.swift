@@ -32,7 +32,8 @@ private let bans: [Ban] = [
     pattern: #"Task\.sleep"#, folders: belowTheShells + ["Tests", "Simulations"],
     instead: "ports.clock.sleep, or a step of the world"),
   Ban(
-    pattern: #"(^|[^A-Za-z])u?sleep\((?!until)"#, folders: ["Tests", "Simulations"] + belowTheShells,
+    pattern: #"(^|[^A-Za-z])u?sleep\((?!until)"#,
+    folders: ["Tests", "Simulations"] + belowTheShells,
     instead: "waiting for an event"),
   Ban(pattern: #"[^A-Za-z]Date\(\)"#, folders: belowTheShells, instead: "ports.clock.now()"),
   Ban(

@@ -4,7 +4,9 @@ import Testing
 @Suite struct MigrationTests {
   @Test func `migrations are numbered without a gap`() {
     let files = Repository.files(under: "Migrations", ending: ".sql")
-    let numbers = files.compactMap { Int($0.split(separator: "/").last?.dropFirst().prefix(3) ?? "") }
+    let numbers = files.compactMap {
+      Int($0.split(separator: "/").last?.dropFirst().prefix(3) ?? "")
+    }
     #expect(!files.isEmpty)
     #expect(numbers == Array(1...max(1, files.count)))
   }

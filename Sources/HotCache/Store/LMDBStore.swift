@@ -4,13 +4,8 @@ import Nostr
 /// The rows in LMDB.
 final class LMDBStore: CacheStore {
   private let environment: LMDBEnvironment
-  /// Called after every commit, before anybody hears of it.
-  private let committed: @Sendable () -> Void
 
-  init(environment: LMDBEnvironment, committed: @escaping @Sendable () -> Void = {}) {
-    self.environment = environment
-    self.committed = committed
-  }
+  init(environment: LMDBEnvironment) { self.environment = environment }
 
   func write(_ batch: inout RowBatch, meta: CacheMeta) throws(StoreError) {
     batch.sort()
@@ -19,7 +14,6 @@ final class LMDBStore: CacheStore {
       let writer = LMDBWriter(transaction: transaction, tables: environment.tables)
       try writer.write(sorted, meta: meta)
     }
-    committed()
   }
 
   func read<Result, Failure: Error>(

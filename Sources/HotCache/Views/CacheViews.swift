@@ -7,6 +7,7 @@ public final class CacheViews: Sendable {
     var state: CacheState
     /// Set by a reader that met a bad row; the writer rebuilds at its next turn.
     var isDoubted = false
+    var notice: String?
   }
 
   private let current: Lock<Current>
@@ -49,8 +50,15 @@ public final class CacheViews: Sendable {
 
   var isDoubted: Bool { current.withLock { $0.isDoubted } }
 
+  /// Why rows were thrown away or memory took over since opening; nil: they never were.
+  public var notice: String? { current.withLock { $0.notice } }
+
+  func note(_ why: String) { current.withLock { $0.notice = why } }
+
   func replace(store: any CacheStore, state: CacheState) {
-    current.withLock { $0 = Current(store: store, state: state) }
+    current.withLock { value in
+      value = Current(store: store, state: state, notice: value.notice)
+    }
   }
 
   func set(_ state: CacheState) { current.withLock { $0.state = state } }

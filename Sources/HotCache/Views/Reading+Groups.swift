@@ -74,7 +74,7 @@ extension Reading {
     let selves = try selves()
     let authorities = Set(selves.keys.values)
     var result: [RelayURL?: BodyRow] = [:]
-    var left = ViewLimits.previewReadMax
+    var left = ViewLimits.unverifiedReadMax
     var stream = EntryStream(.groupState(kind: kind, group: group), order: .newestFirst)
     while left > 0, let candidate = try stream.next(self) {
       left -= 1

@@ -134,6 +134,8 @@ public enum ViewLimits {
   public static let emojiMax = 64
   /// Messages looked at to find the newest that may be shown as a group's preview.
   public static let previewReadMax = 256
+  /// Versions of one group's unverified state looked at, the newest.
+  public static let unverifiedReadMax = 64
   /// Profiles looked at for one lookup by name.
   public static let namesReadMax = 2000
 }

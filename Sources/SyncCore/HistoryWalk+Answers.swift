@@ -1,0 +1,191 @@
+import Nostr
+
+extension HistoryWalk {
+  /// What a request that the relay ended with its own EOSE proves, and where to go on.
+  mutating func complete(_ page: PageTally, _ hint: PageEnd.EndHint) -> Findings {
+    switch phase {
+    case .page: completePage(page, hint)
+    case .second: completeSecond(page, hint)
+    case .keyset(_, let pages): completeKeyset(page, hint, pages: pages)
+    case .negentropy: Findings()
+    }
+  }
+
+  private mutating func completePage(_ page: PageTally, _ hint: PageEnd.EndHint) -> Findings {
+    guard let leg = legs.first else { return Findings() }
+    let upper = min(cursor ?? askedAt, askedAt)
+    if page.aboveUntil > 0, page.oldestVerified.map({ $0 >= cursor ?? .init(.max) }) ?? true {
+      // A page wholly at or above its cursor: asking on would bring it again for ever.
+      return stop(.unpageable("ignores until"), why: "the relay ignores until: unpageable")
+    }
+    if !page.isNewestFirst {
+      // An event that arrives while a page is read can stand out of order once.
+      if !hasSeenDisorder {
+        hasSeenDisorder = true
+        return Findings()
+      }
+      return stop(
+        .unpageable("not newest first"), why: "the relay does not answer newest first: unpageable")
+    }
+    if page.verified + page.invalid + page.unreadable == 0 {
+      if hint == .more { return emptyThoughMore(leg, upper) }
+      return finishLeg(leg, proving: upper)
+    }
+    guard let oldest = page.oldestVerified else {
+      return stepOverUnbelieved(page, hint, leg, upper)
+    }
+    attempts = 0
+    if hint == .finish { return finishLeg(leg, proving: upper) }
+    guard let asked = cursor else { return leaveHead(oldest, leg, upper) }
+    if oldest >= asked {
+      phase = .second
+      return Findings()
+    }
+    cursor = oldest
+    return proof(from: oldest + 1, to: upper)
+  }
+
+  /// After the head page: its oldest date becomes the cursor, but never one from the future.
+  private mutating func leaveHead(_ oldest: Timestamp, _ leg: Leg, _ upper: Timestamp) -> Findings {
+    let bound = askedAt + options.limits.skewMax
+    guard oldest > bound else {
+      cursor = oldest
+      return proof(from: oldest + 1, to: upper)
+    }
+    // A whole page of events from the future: the present is read first, as if they were not there,
+    // and what may stand between them and it afterwards.
+    legs.insert(Leg(from: bound + 1, to: oldest), at: 1)
+    cursor = max(bound, leg.from)
+    return Findings()
+  }
+
+  /// A page of nothing believable: step over it by the dates it claims, and prove nothing.
+  private mutating func stepOverUnbelieved(
+    _ page: PageTally, _ hint: PageEnd.EndHint, _ leg: Leg, _ upper: Timestamp
+  ) -> Findings {
+    let top = cursor ?? askedAt
+    guard let claimed = page.oldestInvalid else {
+      return stop(.unreadable, why: "the relay sent a page of unreadable events")
+    }
+    let why: Text = "the relay sent a page of invalid events"
+    var findings = Findings()
+    if hint == .finish {
+      findings.gaps.append(Gap(span: Span(from: leg.from, to: max(top, leg.from)), why: why))
+      nextLeg()
+      return findings
+    }
+    let bottom = min(max(claimed, leg.from), top)
+    findings.gaps.append(Gap(span: Span(from: bottom, to: top), why: why))
+    if cursor != nil, bottom == top {
+      goBelow(top)
+    } else {
+      cursor = bottom
+    }
+    return findings
+  }
+
+  /// `more` after nothing contradicts itself: asked again, then left as a gap.
+  private mutating func emptyThoughMore(_ leg: Leg, _ upper: Timestamp) -> Findings {
+    attempts += 1
+    guard attempts >= options.limits.walkRetriesMax else { return Findings() }
+    attempts = 0
+    var findings = Findings()
+    if leg.from <= upper {
+      findings.gaps.append(
+        Gap(span: Span(from: leg.from, to: upper), why: "the relay says more but sends nothing"))
+    }
+    nextLeg()
+    return findings
+  }
+
+  private mutating func completeSecond(_ page: PageTally, _ hint: PageEnd.EndHint) -> Findings {
+    guard let second = cursor else { return Findings() }
+    if page.aboveUntil > 0 {
+      return stop(.unpageable("ignores until"), why: "the relay ignores until: unpageable")
+    }
+    attempts = 0
+    if page.verified == 0, page.invalid + page.unreadable > 0 {
+      return leaveUnproven(second, "the relay sent a page of invalid events")
+    }
+    // What is older than the second came after all of it.
+    let isPast = page.belowSince > 0
+    let hasRoom = hint != .more && page.delivered < max(largestDelivery, 2)
+    if hint == .finish || isPast || hasRoom { return exhausted(second) }
+    seenInSecond = Set(page.ids)
+    if options.hasNegentropy {
+      phase = .negentropy
+      return Findings()
+    }
+    guard options.hasKeysetCursor, let last = page.last else { return tooDense(second) }
+    phase = .keyset(after: last.id, pages: 1)
+    return Findings()
+  }
+
+  mutating func pageByKeyset(_ second: Timestamp) -> Findings {
+    // The page that led here is no longer known in order; the cursor starts from its largest id,
+    // which is the last in the relay's own order.
+    guard options.hasKeysetCursor, let last = seenInSecond.max() else { return tooDense(second) }
+    phase = .keyset(after: last, pages: 1)
+    return Findings()
+  }
+
+  private mutating func completeKeyset(
+    _ page: PageTally, _ hint: PageEnd.EndHint, pages: Int
+  ) -> Findings {
+    guard let second = cursor else { return Findings() }
+    if page.delivered == page.belowSince || hint == .finish && page.invalid + page.unreadable == 0 {
+      return exhausted(second)
+    }
+    // A page that ignores the cursor shows itself by bringing what was there before.
+    guard let last = page.last, page.ids.allSatisfy({ !seenInSecond.contains($0) }),
+      pages < options.limits.keysetPagesMax
+    else { return tooDense(second) }
+    seenInSecond.formUnion(page.ids)
+    phase = .keyset(after: last.id, pages: pages + 1)
+    return Findings()
+  }
+
+  mutating func exhausted(_ second: Timestamp) -> Findings {
+    goBelow(second)
+    return proof(from: second, to: min(second, askedAt))
+  }
+
+  private mutating func tooDense(_ second: Timestamp) -> Findings {
+    leaveUnproven(second, "more events in one second than the relay gives in a page")
+  }
+
+  private mutating func leaveUnproven(_ second: Timestamp, _ why: Text) -> Findings {
+    goBelow(second)
+    var findings = Findings()
+    findings.gaps.append(Gap(span: Span(from: second, to: second), why: why))
+    return findings
+  }
+
+  /// Goes on below a second that is settled, never below the leg's end and never below 0.
+  private mutating func goBelow(_ second: Timestamp) {
+    phase = .page
+    seenInSecond = []
+    guard let leg = legs.first, second > leg.from else { return nextLeg() }
+    cursor = second - 1
+  }
+
+  private mutating func finishLeg(_ leg: Leg, proving upper: Timestamp) -> Findings {
+    attempts = 0
+    nextLeg()
+    return proof(from: leg.from, to: upper)
+  }
+
+  private mutating func nextLeg() {
+    legs.removeFirst()
+    phase = .page
+    seenInSecond = []
+    cursor = legs.first?.to
+    if legs.isEmpty { end = .drained }
+  }
+
+  private func proof(from: Timestamp, to: Timestamp) -> Findings {
+    var findings = Findings()
+    if from <= to { findings.proofs.append(Span(from: from, to: to)) }
+    return findings
+  }
+}

@@ -1,0 +1,238 @@
+public import Nostr
+
+/// Reads everything that one relay holds for one filter, newest first, and says what that proves.
+///
+/// It decides which page to ask next, what a page proves, and when the end is reached. It does not
+/// ask, verify or store; it does not know the local copy, because possession proves nothing.
+///
+/// * A page proves the span from just after its oldest second up to the `until` that was asked; its
+///   oldest second only once a later request has exhausted it.
+/// * `until` is inclusive and comes from verified events. When a page brings nothing older than its
+///   cursor, that second is asked for alone; it is exhausted if it then delivers fewer than the
+///   largest delivery seen, because the relay has shown that it would have delivered more.
+/// * Only an empty page ends a leg, or NIP-67's `finish`. No count is ever compared with the limit
+///   that was asked for: relays cap below it.
+/// * A second that cannot be exhausted is a gap, and the walk goes on below it.
+///
+/// Invariant: each request either ends the leg, moves the cursor down, or is one of a bounded
+/// number of attempts at the same place; so the walk ends.
+public struct HistoryWalk: Sendable {
+  /// A closed span to walk; without `to`, from the newest event on.
+  public struct Leg: Sendable, Hashable {
+    public let from: Timestamp
+    public let to: Timestamp?
+
+    public init(from: Timestamp = 0, to: Timestamp? = nil) {
+      self.from = max(from, 0)
+      self.to = to
+    }
+  }
+
+  public struct Options: Sendable, Hashable {
+    public var pageLimit: Int
+    /// The limit asked where a second is asked for alone.
+    public var secondLimit: Int
+    /// Whether the relay pages inside a second by `before_id`.
+    public var hasKeysetCursor: Bool
+    /// Whether the caller can reconcile one second by NIP-77 (`Step.reconcile`).
+    public var hasNegentropy: Bool
+    /// The largest page that this relay has delivered in this session, to any walk.
+    public var largestDelivery: Int
+    public var limits: Limits
+
+    public init(
+      limits: Limits, information: RelayInformation? = nil, hasNegentropy: Bool = false,
+      largestDelivery: Int = 0
+    ) {
+      pageLimit = max(1, min(limits.pageLimit, information?.limitMax ?? limits.pageLimit))
+      secondLimit = max(pageLimit, min(information?.limitMax ?? pageLimit * 10, pageLimit * 20))
+      hasKeysetCursor = information?.hasKeysetCursor ?? false
+      self.hasNegentropy = hasNegentropy
+      self.largestDelivery = largestDelivery
+      self.limits = limits
+    }
+  }
+
+  public struct Request: Sendable, Hashable {
+    public let filter: Filter
+    /// Buzz's keyset cursor, sent beside `until`.
+    public let beforeID: EventID?
+
+    public init(filter: Filter, beforeID: EventID? = nil) {
+      self.filter = filter
+      self.beforeID = beforeID
+    }
+
+    /// Whether it asks for one second alone, so that its page must keep the ids.
+    public var isSingleSecond: Bool { filter.since != nil && filter.since == filter.until }
+
+    /// An empty tally for the page of this request.
+    ///
+    /// - Parameter now: The wall time of asking.
+    public func tally(now: Timestamp) -> PageTally {
+      PageTally(keepsIDs: isSingleSecond, liveFrom: filter.until == nil ? now - 60 : nil)
+    }
+  }
+
+  public enum Step: Sendable, Hashable {
+    case ask(Request)
+    /// Reconcile this one second by NIP-77 and report with `reconciled`.
+    case reconcile(Timestamp)
+    case ended(End)
+  }
+
+  /// Why the walk is over; only `drained` means that all of it was read.
+  public enum End: Sendable, Hashable {
+    case drained
+    case unpageable(Text)
+    case refused(Text)
+    case timedOut
+    case disconnected
+    case unreadable
+    case cancelled
+  }
+
+  public struct Span: Sendable, Hashable {
+    public let from: Timestamp
+    public let to: Timestamp
+
+    public init(from: Timestamp, to: Timestamp) {
+      self.from = from
+      self.to = to
+    }
+  }
+
+  public struct Gap: Sendable, Hashable {
+    public let span: Span
+    public let why: Text
+  }
+
+  /// What one answer taught: to be written with the events of that answer.
+  public struct Findings: Sendable, Hashable {
+    public internal(set) var proofs: [Span] = []
+    public internal(set) var gaps: [Gap] = []
+
+    public init() {}
+  }
+
+  enum Phase: Hashable {
+    case page
+    case second
+    case negentropy
+    case keyset(after: EventID, pages: Int)
+  }
+
+  let scope: Filter
+  var options: Options
+  /// Newest first; the first is being walked.
+  var legs: [Leg]
+  /// The `until` to ask next; nil at the head of a leg that has no upper end.
+  var cursor: Timestamp?
+  var phase = Phase.page
+  var askedAt: Timestamp = 0
+  /// The ids received in the second that is being paged by keyset.
+  var seenInSecond: Set<EventID> = []
+  var attempts = 0
+  var hasSeenDisorder = false
+  /// The largest number of events that one request brought.
+  public internal(set) var largestDelivery: Int
+  public internal(set) var end: End?
+
+  /// - Parameters:
+  ///   - scope: The filter without time bounds.
+  ///   - legs: Newest first and apart from one another.
+  public init(_ scope: Filter, legs: [Leg] = [Leg()], options: Options) {
+    var bare = scope
+    bare.since = nil
+    bare.until = nil
+    bare.limit = nil
+    self.scope = bare
+    self.legs = legs
+    self.options = options
+    largestDelivery = options.largestDelivery
+    cursor = legs.first?.to
+    if legs.isEmpty { end = .drained }
+  }
+
+  /// What to do next; the same again where the last answer taught nothing.
+  public mutating func next(now: Timestamp) -> Step {
+    if let end { return .ended(end) }
+    guard let leg = legs.first else {
+      end = .drained
+      return .ended(.drained)
+    }
+    askedAt = now
+    var filter = scope
+    filter.limit = options.pageLimit
+    switch phase {
+    case .page:
+      filter.since = leg.from > 0 ? leg.from : nil
+      filter.until = cursor
+      return .ask(Request(filter: filter, beforeID: nil))
+    case .second, .keyset:
+      filter.since = cursor
+      filter.until = cursor
+      filter.limit = options.secondLimit
+      guard case .keyset(let after, _) = phase else {
+        return .ask(Request(filter: filter, beforeID: nil))
+      }
+      return .ask(Request(filter: filter, beforeID: after))
+    case .negentropy: return .reconcile(cursor ?? 0)
+    }
+  }
+
+  /// Takes the answer to the request of the last `next`.
+  public mutating func received(_ page: PageTally, _ pageEnd: PageEnd) -> Findings {
+    guard end == nil else { return Findings() }
+    largestDelivery = max(largestDelivery, phase == .page ? page.delivered : 0)
+    switch pageEnd {
+    case .complete(let hint):
+      let findings = complete(page, hint)
+      if phase != .page { largestDelivery = max(largestDelivery, page.delivered) }
+      return findings
+    case .refused(let text):
+      if asksLess(after: text) { return Findings() }
+      return stop(.refused(text), why: text)
+    case .timedOut:
+      attempts += 1
+      guard attempts >= options.limits.walkRetriesMax else { return Findings() }
+      return stop(.timedOut, why: "the relay did not answer in time")
+    case .disconnected: return Findings()
+    case .cancelled: return stop(.cancelled, why: "stopped before the end")
+    }
+  }
+
+  /// Takes the outcome of `Step.reconcile`.
+  public mutating func reconciled(_ isProved: Bool) -> Findings {
+    guard case .negentropy = phase, let second = cursor else { return Findings() }
+    if isProved { return exhausted(second) }
+    return pageByKeyset(second)
+  }
+
+  /// Ends the walk; what it had not reached becomes a gap.
+  public mutating func stop(_ reason: End, why: Text) -> Findings {
+    guard end == nil else { return Findings() }
+    end = reason
+    var findings = Findings()
+    for (index, leg) in legs.enumerated() {
+      let upper = index == 0 ? cursor ?? leg.to ?? askedAt : leg.to ?? askedAt
+      guard leg.from <= upper else { continue }
+      findings.gaps.append(Gap(span: Span(from: leg.from, to: upper), why: why))
+    }
+    return findings
+  }
+
+  /// A relay that refuses a large `limit` instead of capping it is asked for less, once.
+  private mutating func asksLess(after text: Text) -> Bool {
+    if case .rateLimited = RefusalClass(text) { return false }
+    guard text.string.lowercased().contains("limit") else { return false }
+    if phase != .page, options.secondLimit > options.pageLimit {
+      options.secondLimit = options.pageLimit
+      return true
+    }
+    guard options.pageLimit > 100 else { return false }
+    options.pageLimit = 100
+    options.secondLimit = 100
+    return true
+  }
+}

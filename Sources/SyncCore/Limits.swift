@@ -1,0 +1,71 @@
+/// Every bound of the synchronisation in one place: each queue, buffer, retry and wait has one, and
+/// a named outcome when it is met.
+public struct Limits: Sendable, Hashable {
+  // Connections.
+  public var connectMax: Duration = .seconds(20)
+  /// How long a relay that never challenges is waited for before asking without AUTH.
+  public var challengeGrace: Duration = .seconds(2)
+  /// How long a signer may take.
+  public var signMax: Duration = .seconds(30)
+  /// How long an AUTH may stay unanswered before it is simply tried: some relays never answer it.
+  public var authAnswerGrace: Duration = .seconds(2)
+  /// Refusals of AUTH in a row after which only the user can go on.
+  public var authRefusalsMax = 5
+  /// Silence after which the relay is pinged, and the wait for any answer to that.
+  public var quietMax: Duration = .seconds(30)
+  public var pongMax: Duration = .seconds(10)
+  /// Wakes closer together than this count as one.
+  public var resumeSpacing: Duration = .seconds(5)
+
+  // Requests.
+  /// Re-armed by each event of the request itself, so that a page that streams is never cut.
+  public var answerIdleMax: Duration = .seconds(15)
+  /// After a NOTICE that may have been the answer to a request that heard nothing else.
+  public var noticeGrace: Duration = .seconds(2)
+  public var askAttemptsMax = 4
+  public var liveAttemptsMax = 3
+  public var asksPendingMax = 256
+  public var publishMax: Duration = .seconds(20)
+  public var publishesInFlightMax = 8
+  /// Requests that stay open at once without a word of the relay about its own limit.
+  public var subscriptionsMax = 150
+  /// Of those, the ones kept free for one-shot requests.
+  public var subscriptionsReserve = 8
+  public var asksOpenMax = 4
+
+  // Pages.
+  public var pageLimit = 500
+  public var liveLimit = 20
+  public var keysetPagesMax = 1000
+  public var walkRetriesMax = 3
+  /// Events of a page kept in memory before they are handed on.
+  public var chunkEventsMax = 1000
+  /// Events verified at once while a page streams in.
+  public var verifyBatch = 128
+  public var liveBatch = 50
+  public var liveFlushDelay: Duration = .milliseconds(16)
+  public var frameBytesMax = 16 << 20
+  /// How far ahead of our clock a date may be and still move a cursor.
+  public var skewMax: Int64 = 900
+
+  // Reconciliation.
+  public var walksMax = 3
+  public var recentWindow: Int64 = 7 * 86_400
+  /// What is proved again at a reconnection, below the newest proof.
+  public var resumeOverlap: Int64 = 3600
+  public var pollInterval: Duration = .seconds(60)
+  public var reconcileInterval: Duration = .seconds(600)
+  public var profilesPerRequest = 50
+  public var profilesMax = 20_000
+  public var groupsMax = 10_000
+
+  // Outgoing messages.
+  public var errorAttemptsMax = 6
+  public var unknownPrefixAttemptsMax = 3
+  public var outboxRetryMax: Duration = .seconds(300)
+  public var outboxMax = 10_000
+
+  public var changesMax = 64
+
+  public init() {}
+}

@@ -1,0 +1,174 @@
+public import Nostr
+
+/// One NIP-77 reconciliation, either side: takes the other side's message, gives the answer.
+///
+/// It decides which ranges differ and tells the client which ids each side lacks. It does not own
+/// the subscription, its timers or its refusals, and it reads a set that was fixed when it opened.
+/// Invariants: no answer is longer than the frame limit where one is set; equal ranges are never
+/// listed; every range the other side names is answered or skipped, in order.
+public struct NegentropyMachine: Sendable {
+  /// What the other side's message came to.
+  public struct Step: Hashable, Sendable {
+    /// The bytes to send, or nil when the client is done.
+    public let answer: [UInt8]?
+    /// Ids that we hold and the other side lacks; only the client learns them.
+    public let have: [EventID]
+    /// Ids that the other side holds and we lack; only the client learns them.
+    public let need: [EventID]
+  }
+
+  private let set: NegentropySet
+  private let isClient: Bool
+  private let frameBytesMax: Int?
+
+  /// - Parameter frameBytesMax: The longest message in bytes before hex, at least 4096; nil for
+  ///   no limit. Hex doubles it on the wire, so it must be under half the relay's frame limit.
+  public init(set: NegentropySet, isClient: Bool, frameBytesMax: Int?) {
+    precondition(frameBytesMax ?? 4096 >= 4096, "a negentropy frame holds at least 4096 bytes")
+    self.set = set
+    self.isClient = isClient
+    self.frameBytesMax = frameBytesMax
+  }
+
+  /// The client's first message.
+  public func opening() -> [UInt8] {
+    var writer = NegentropyWriter()
+    split(0..<set.count, until: .infinity, into: &writer)
+    return writer.bytes
+  }
+
+  /// The answer to `message`. A server meets an unknown version with its own version byte alone,
+  /// so that the client can fall back.
+  public func receive(_ message: [UInt8]) throws(NegentropyError) -> Step {
+    var reader: NegentropyReader
+    do {
+      reader = try NegentropyReader(message)
+    } catch .version(_) where !isClient {
+      return Step(answer: [negentropyVersion], have: [], need: [])
+    }
+    var round = Round()
+    while !reader.isAtEnd {
+      let before = round.writer
+      let wasSkipping = round.isSkipping
+      let bound = try reader.bound()
+      let lower = round.index
+      var upper = set.firstIndex(from: lower, notBefore: bound)
+      switch try reader.varint() {
+      case NegentropyMode.skip:
+        round.isSkipping = true
+      case NegentropyMode.fingerprint:
+        if try reader.fingerprint() == set.fingerprint(lower..<upper) {
+          round.isSkipping = true
+        } else {
+          round.endSkip()
+          split(lower..<upper, until: bound, into: &round.writer)
+        }
+      case NegentropyMode.idList:
+        let theirs = try reader.ids()
+        if isClient {
+          round.isSkipping = true
+          round.compare(theirs, with: set, in: lower..<upper)
+        } else {
+          round.endSkip()
+          upper = list(lower..<upper, until: bound, into: &round)
+        }
+      case let mode:
+        throw .malformed("an unknown mode \(mode)")
+      }
+      if isOver(round.writer.bytes.count) {
+        // A list that was cut short stands; anything else gives way to one fingerprint of all the
+        // rest, so that the other side comes back for it.
+        if !round.wroteList {
+          round.writer = before
+          round.isSkipping = wasSkipping
+          round.endSkip()
+          upper = lower
+        }
+        round.writer.append(.infinity, mode: NegentropyMode.fingerprint)
+        round.writer.append(set.fingerprint(upper..<set.count))
+        break
+      }
+      round.advance(to: upper, bound)
+    }
+    let isDone = isClient && round.writer.bytes.count == 1
+    return Step(answer: isDone ? nil : round.writer.bytes, have: round.have, need: round.need)
+  }
+
+  private func split(
+    _ range: Range<Int>, until bound: NegentropyBound, into writer: inout NegentropyWriter
+  ) {
+    let buckets = 16
+    guard range.count >= buckets * 2 else {
+      writer.append(bound, mode: NegentropyMode.idList)
+      writer.appendCount(range.count)
+      for index in range { writer.append(set[index].id) }
+      return
+    }
+    var start = range.lowerBound
+    for bucket in 0..<buckets {
+      let size = range.count / buckets + (bucket < range.count % buckets ? 1 : 0)
+      let end = start + size
+      writer.append(
+        end == range.upperBound ? bound : .between(set[end - 1], set[end]),
+        mode: NegentropyMode.fingerprint)
+      writer.append(set.fingerprint(start..<end))
+      start = end
+    }
+  }
+
+  /// Lists our ids of a range, as many as the frame holds, and returns where the list ends.
+  private func list(
+    _ range: Range<Int>, until bound: NegentropyBound, into round: inout Round
+  ) -> Int {
+    var end = range.lowerBound
+    while end < range.upperBound
+      && !isOver(round.writer.bytes.count + (end - range.lowerBound) * 32)
+    {
+      end += 1
+    }
+    round.writer.append(
+      end < range.upperBound ? .at(set[end]) : bound, mode: NegentropyMode.idList)
+    round.writer.appendCount(end - range.lowerBound)
+    for index in range.lowerBound..<end { round.writer.append(set[index].id) }
+    round.wroteList = true
+    return end
+  }
+
+  /// Room is kept for the closing fingerprint of what did not fit.
+  private func isOver(_ bytes: Int) -> Bool {
+    guard let frameBytesMax else { return false }
+    return bytes > frameBytesMax - 200
+  }
+}
+
+/// The state of answering one message.
+private struct Round {
+  var writer = NegentropyWriter()
+  var index = 0
+  var isSkipping = false
+  var wroteList = false
+  var have: [EventID] = []
+  var need: [EventID] = []
+  private var bound = NegentropyBound(time: 0, prefix: [])
+
+  mutating func endSkip() {
+    guard isSkipping else { return }
+    isSkipping = false
+    writer.append(bound, mode: NegentropyMode.skip)
+  }
+
+  mutating func advance(to index: Int, _ bound: NegentropyBound) {
+    self.index = index
+    self.bound = bound
+    wroteList = false
+  }
+
+  mutating func compare(_ theirs: [EventID], with set: NegentropySet, in range: Range<Int>) {
+    var missing = Set(theirs)
+    for index in range {
+      let id = set[index].id
+      if missing.remove(id) == nil { have.append(id) }
+    }
+    need.append(contentsOf: theirs.filter { missing.remove($0) != nil })
+  }
+}

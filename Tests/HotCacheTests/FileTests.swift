@@ -1,0 +1,239 @@
+import EventLog
+import Foundation
+import Nostr
+import Platform
+import SyncCore
+import Testing
+
+@testable import HotCache
+
+struct FileTests {
+  private let log = History(seed: 11, count: 500).log(order: 2)
+  private let scratch = Scratch()
+  private var folder: String { scratch.path + "/cache" }
+  private var data: String { folder + "/data.mdb" }
+
+  private func open(_ source: ArrayLog? = nil, options: CacheOptions = CacheOptions()) async
+    -> HotCache
+  {
+    await HotCache.open(
+      directory: folder, source: source ?? log, executor: ThreadExecutor(), options: options)
+  }
+
+  /// A cache that is caught up and closed.
+  private func build(_ source: ArrayLog? = nil) async throws {
+    let cache = await open(source)
+    try await cache.catchUp()
+    await cache.close()
+  }
+
+  private func expectRightAnswers(_ cache: HotCache, _ source: ArrayLog? = nil) async throws {
+    try await cache.catchUp()
+    let right = try views(source ?? log)
+    #expect(try dump(cache.views) == dump(right))
+    #expect(try digest(of: cache.views) == digest(of: right))
+  }
+
+  @Test func `a closed cache is gone on with, and nothing is folded again`() async throws {
+    try await build()
+    let cache = await open()
+    #expect(await cache.applied == (try log.head()))
+    #expect(cache.views.state == .ok)
+    try await expectRightAnswers(cache)
+    log.append([message("later", at: 1050)])
+    try await expectRightAnswers(cache)
+    await cache.close()
+  }
+
+  enum Vandalism: CaseIterable, Sendable {
+    case deleted, emptied, cutShort, noise, noiseInTheMiddle, oneByte, sealDeleted, sealNoise
+    case folderDeleted, directory
+  }
+
+  @Test(arguments: Vandalism.allCases)
+  func `files that somebody touched are folded again`(vandalism: Vandalism) async throws {
+    try await build()
+    try destroy(vandalism)
+    let cache = await open()
+    if vandalism != .directory { #expect(await cache.applied == .start) }
+    try await expectRightAnswers(cache)
+    let isGone = [.deleted, .folderDeleted].contains(vandalism)
+    #expect((cache.views.notice == nil) == isGone)
+    await cache.close()
+  }
+
+  private func destroy(_ vandalism: Vandalism) throws {
+    let files = FileManager.default
+    var bytes = try Data(contentsOf: URL(fileURLWithPath: data))
+    var dice = Dice(3)
+    switch vandalism {
+    case .deleted: try files.removeItem(atPath: data)
+    case .emptied: bytes = Data()
+    case .cutShort: bytes = bytes.prefix(bytes.count / 2)
+    case .noise: bytes = Data((0..<bytes.count).map { _ in UInt8(dice.below(256)) })
+    case .noiseInTheMiddle:
+      for index in 8192..<bytes.count { bytes[index] = UInt8(dice.below(256)) }
+    case .oneByte: bytes[bytes.count / 2] ^= 1
+    case .sealDeleted: try files.removeItem(atPath: folder + "/seal")
+    case .sealNoise: try Data([1, 2, 3]).write(to: URL(fileURLWithPath: folder + "/seal"))
+    case .folderDeleted: try files.removeItem(atPath: folder)
+    case .directory:
+      try files.removeItem(atPath: data)
+      try files.createDirectory(atPath: data, withIntermediateDirectories: false)
+    }
+    switch vandalism {
+    case .emptied, .cutShort, .noise, .noiseInTheMiddle, .oneByte:
+      // In place, as a fault or a stray program would do it.
+      let file = try FileHandle(forWritingTo: URL(fileURLWithPath: data))
+      try file.truncate(atOffset: UInt64(bytes.count))
+      try file.seek(toOffset: 0)
+      try file.write(contentsOf: bytes)
+      try file.close()
+    default: break
+    }
+  }
+
+  @Test func `last week's file is folded again, and a whole copy of last week goes on`()
+    async throws
+  {
+    try await build(log.prefix(200))
+    let old = scratch.path + "/old"
+    try run("/bin/cp", "-a", folder, old)
+    try await build()
+    try run("/bin/cp", "-a", old + "/data.mdb", data)
+    let mixed = await open()
+    #expect(await mixed.applied == .start)
+    try await expectRightAnswers(mixed)
+    await mixed.close()
+    try run("/bin/rm", "-r", folder)
+    try run("/bin/cp", "-a", old, folder)
+    let whole = await open()
+    #expect(await whole.applied.number == 200)
+    try await expectRightAnswers(whole)
+    await whole.close()
+  }
+
+  @Test func `a log that is shorter, another, or went another way is folded from its beginning`()
+    async throws
+  {
+    try await build()
+    let shorter = log.prefix(100)
+    let cache = await open(shorter)
+    #expect(await cache.applied == .start)
+    try await expectRightAnswers(cache, shorter)
+    await cache.close()
+    let branch = log.prefix(99)
+    branch.append([message("another way", at: 5)])
+    let second = await open(branch)
+    #expect(await second.applied == .start)
+    try await expectRightAnswers(second, branch)
+    await second.close()
+    let other = History(seed: 12, count: 300).log(order: 0, name: "other")
+    let third = await open(other)
+    #expect(await third.applied == .start)
+    try await expectRightAnswers(third, other)
+    await third.close()
+  }
+
+  @Test func `a map that is too small gives the same answers from memory, and says so`()
+    async throws
+  {
+    let cache = await open(options: CacheOptions(mapBytes: 64 << 10, mapBytesMax: 64 << 10))
+    try await expectRightAnswers(cache)
+    #expect(cache.views.state.name == "degraded")
+    let roomy = Scratch()
+    let other = await HotCache.open(
+      directory: roomy.path, source: log, executor: ThreadExecutor(),
+      options: CacheOptions(mapBytes: 64 << 10))
+    try await expectRightAnswers(other)
+    #expect(other.views.state == .ok)
+    await cache.close()
+    await other.close()
+  }
+
+  @Test func `a folder that cannot be made or is in use gives the same answers from memory`()
+    async throws
+  {
+    try Data().write(to: URL(fileURLWithPath: scratch.path + "/file"))
+    let blocked = await HotCache.open(
+      directory: scratch.path + "/file/cache", source: log, executor: ThreadExecutor())
+    try await expectRightAnswers(blocked)
+    #expect(blocked.views.state.name == "degraded")
+    let first = await open()
+    let second = await open()
+    #expect(second.views.state.name == "degraded")
+    try await expectRightAnswers(second)
+    try await expectRightAnswers(first)
+    #expect(first.views.state == .ok)
+    await first.close()
+    await second.close()
+  }
+
+  @Test func `a reader uses the files, and folds into memory what they lack`() async throws {
+    try await build()
+    let right = try dump(views(log))
+    let views = try CacheReader.open(directory: folder, source: log)
+    #expect(views.state == .ok)
+    #expect(try dump(views) == right)
+    log.append(History(seed: 13, count: 50).events)
+    let ahead = try CacheReader.open(directory: folder, source: log)
+    #expect(ahead.state == .ok)
+    let whole = try HotCacheTests.views(log)
+    #expect(try dump(ahead) == dump(whole))
+    #expect(try digest(of: ahead) == digest(of: whole))
+    try destroy(.noise)
+    let lost = try CacheReader.open(directory: folder, source: log)
+    #expect(lost.state.name == "degraded")
+    #expect(try dump(lost) == dump(whole))
+  }
+
+  @Test func `a row that rots while the cache is open is never shown, and is folded again`()
+    async throws
+  {
+    let source = ArrayLog()
+    source.append((0..<40).map { message("text number \($0) of many", at: Int64($0)) })
+    let cache = await open(source)
+    try await cache.catchUp()
+    var bytes = try Data(contentsOf: URL(fileURLWithPath: data))
+    while let place = bytes.firstRange(of: Data("text number 17".utf8)) {
+      bytes.replaceSubrange(place, with: Data("lies number 17".utf8))
+    }
+    let file = try FileHandle(forWritingTo: URL(fileURLWithPath: data))
+    try file.write(contentsOf: bytes)
+    try file.close()
+    #expect(throws: CacheError.self) { try dump(cache.views) }
+    try await expectRightAnswers(cache, source)
+    #expect(cache.views.state == .ok)
+    await cache.close()
+  }
+
+  @Test func `a reader in the writer's own process reads in memory`() async throws {
+    let cache = await open()
+    try await cache.catchUp()
+    let views = try CacheReader.open(directory: folder, source: log)
+    #expect(views.state.name == "degraded")
+    #expect(try dump(views) == dump(cache.views))
+    await cache.close()
+    #expect(throws: CacheError.self) { try dump(cache.views) }
+    #expect(try CacheReader.open(directory: folder, source: log).state == .ok)
+  }
+
+  @Test func `a cache caught up in steps is the cache caught up at once`() async throws {
+    let cache = await open(options: CacheOptions(batchEntries: 10))
+    for _ in 0..<7 { try await cache.catchUp(limit: 25) }
+    #expect(await cache.applied.number == 175)
+    #expect(cache.views.state.name == "rebuilding")
+    try await expectRightAnswers(cache)
+    #expect(cache.views.state == .ok)
+    await cache.close()
+  }
+
+  private func run(_ program: String, _ arguments: String...) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    try process.run()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
+  }
+}

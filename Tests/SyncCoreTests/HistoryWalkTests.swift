@@ -1,0 +1,188 @@
+import Nostr
+import SyncCore
+import Testing
+
+@Suite struct HistoryWalkTests {
+  @Test func `a cap below the asked limit loses nothing`() {
+    var relay = ModelRelay(
+      stored: (0..<250).map { ModelRelay.position(1000 + Int64($0), $0) }, cap: 100)
+    let run = WalkRun(&relay)
+    #expect(run.held.count == 250)
+    #expect(run.end == .drained)
+    #expect(run.gaps.isEmpty)
+    #expect(run.isProved(0) && run.isProved(1249) && run.isProved(1_000_000))
+  }
+
+  @Test func `the rest of a second cut by a page edge is read`() {
+    var relay = ModelRelay(
+      stored: ModelRelay.burst(50, 3) + [ModelRelay.position(60, 9), ModelRelay.position(40, 10)],
+      cap: 3)
+    // The cap is seen before the burst is met alone.
+    let run = WalkRun(&relay)
+    #expect(run.held.count == 5)
+  }
+
+  @Test func `a second denser than a page is a gap, and the walk goes on below it`() {
+    var relay = ModelRelay(
+      stored: ModelRelay.burst(5000, 700) + ModelRelay.burst(10, 3, from: 9000), cap: 500)
+    let run = WalkRun(&relay)
+    #expect(run.held.count == 503)
+    #expect(run.end == .drained)
+    #expect(run.gaps.map(\.span) == [HistoryWalk.Span(from: 5000, to: 5000)])
+    #expect(!run.isProved(5000) && run.isProved(4999) && run.isProved(5001) && run.isProved(10))
+  }
+
+  @Test func `a keyset cursor reads a second denser than a page`() {
+    var relay = ModelRelay(
+      stored: ModelRelay.burst(5000, 700) + ModelRelay.burst(10, 3, from: 9000), cap: 200)
+    relay.servesKeyset = true
+    var options = HistoryWalk.Options(limits: Limits())
+    options.hasKeysetCursor = true
+    let run = WalkRun(&relay, options: options)
+    #expect(run.held.count == 703)
+    #expect(run.gaps.isEmpty && run.isProved(5000))
+  }
+
+  @Test func `a relay that ignores the keyset cursor is seen through`() {
+    var relay = ModelRelay(stored: ModelRelay.burst(5000, 700), cap: 200)
+    var options = HistoryWalk.Options(limits: Limits())
+    options.hasKeysetCursor = true
+    let run = WalkRun(&relay, options: options)
+    #expect(!run.isProved(5000) && run.isGap(5000))
+    #expect(run.asked < 10)
+  }
+
+  @Test func `a relay that ignores until is unpageable after two pages`() {
+    var relay = ModelRelay(
+      stored: (0..<50).map { ModelRelay.position(100 + Int64($0), $0) }, cap: 10)
+    relay.ignoresUntil = true
+    let run = WalkRun(&relay)
+    #expect(run.end == .unpageable("ignores until"))
+    #expect(run.asked == 2)
+    #expect(run.isGap(0) && !run.isProved(0) && !run.isProved(100))
+  }
+
+  @Test func `a relay that is not newest first is unpageable`() {
+    var relay = ModelRelay(
+      stored: (0..<50).map { ModelRelay.position(100 + Int64($0), $0) }, cap: 10)
+    relay.isOldestFirst = true
+    let run = WalkRun(&relay)
+    #expect(run.end == .unpageable("not newest first"))
+    #expect(run.proofs.isEmpty)
+    #expect(run.asked <= 4)
+  }
+
+  @Test func `the walk ends at zero and never asks below it`() {
+    var relay = ModelRelay(
+      stored: ModelRelay.burst(0, 12) + ModelRelay.burst(7, 20, from: 100), cap: 30)
+    let run = WalkRun(&relay)
+    #expect(run.end == .drained)
+    #expect(run.held.count == 32)
+    #expect(run.isProved(0))
+    #expect(relay.requests.allSatisfy { ($0.filter.until?.seconds ?? 0) >= 0 })
+  }
+
+  @Test func `a relay that reads until 0 as no bound does not feed the walk for ever`() {
+    var relay = ModelRelay(
+      stored: ModelRelay.burst(0, 12) + ModelRelay.burst(7, 20, from: 100), cap: 15)
+    relay.readsZeroAsNoBound = true
+    let run = WalkRun(&relay)
+    #expect(run.asked < 12)
+  }
+
+  @Test func `only an empty page with its own EOSE drains a leg`() {
+    let stored = (0..<30).map { ModelRelay.position(100 + Int64($0), $0) }
+    var limits = Limits()
+    limits.walkRetriesMax = 1
+    let options = HistoryWalk.Options(limits: limits)
+    var relay = ModelRelay(stored: stored, cap: 10)
+    #expect(WalkRun(&relay, options: options).end == .drained)
+    let silent = WalkRun(&relay, options: options) { $0 >= 3 ? .timedOut : nil }
+    #expect(silent.end == .timedOut)
+    #expect(!silent.isProved(100) && silent.isGap(100))
+    let refused = WalkRun(&relay, options: options) { $0 >= 3 ? .refused("restricted: no") : nil }
+    #expect(refused.end == .refused("restricted: no"))
+    #expect(refused.gaps.last?.why == "restricted: no")
+    #expect(!refused.isProved(100))
+  }
+
+  @Test func `a page of invalid events alone is stepped over and proves nothing`() {
+    let stored = (0..<30).map { ModelRelay.position(100 + Int64($0), $0) }
+    var relay = ModelRelay(stored: stored, cap: 10)
+    relay.forged = Set(stored[10..<20].map(\.id))
+    let run = WalkRun(&relay)
+    #expect(run.end == .drained)
+    #expect(run.held.count == 20)
+    #expect((111...119).allSatisfy { !run.isProved(Timestamp($0)) })
+    #expect(run.isGap(115) && run.isProved(125) && run.isProved(100))
+  }
+
+  @Test func `invalid events beside valid ones cost no proof`() {
+    let stored = (0..<30).map { ModelRelay.position(100 + Int64($0), $0) }
+    var relay = ModelRelay(stored: stored, cap: 10)
+    relay.forged = Set(stored.filter { $0.createdAt.seconds % 3 == 0 }.map(\.id))
+    let run = WalkRun(&relay)
+    #expect(run.end == .drained && run.gaps.isEmpty)
+    #expect(run.held.count == 20)
+  }
+
+  @Test func `an event from the far future does not move the cursor or the coverage`() {
+    let future = ModelRelay.burst(4_102_444_800, 40)
+    let past = (0..<30).map { ModelRelay.position(100 + Int64($0), 1000 + $0) }
+    var relay = ModelRelay(stored: future + past, cap: 12)
+    let run = WalkRun(&relay)
+    #expect(relay.requests[1].filter.until == Timestamp(1_000_000 + 900))
+    #expect(Set(past).isSubset(of: run.held))
+    #expect(run.proofs.allSatisfy { $0.to <= 1_000_000 })
+    #expect(run.isProved(100))
+  }
+
+  @Test func `future events denser than the page are read after the present`() {
+    let future = (0..<40).map { ModelRelay.position(2_000_000 + Int64($0), $0) }
+    let past = (0..<30).map { ModelRelay.position(100 + Int64($0), 1000 + $0) }
+    var relay = ModelRelay(stored: future + past, cap: 12)
+    let run = WalkRun(&relay)
+    #expect(run.held.count == 70)
+    #expect(run.end == .drained)
+  }
+
+  @Test func `finish closes a leg at its first page`() {
+    var relay = ModelRelay(stored: ModelRelay.burst(100, 5), cap: 10)
+    relay.saysFinish = true
+    let run = WalkRun(&relay)
+    #expect(run.asked == 1)
+    #expect(run.isProved(0) && run.isProved(100))
+  }
+
+  @Test func `a run with bounds proves its own span only`() {
+    let stored = (0..<100).map { ModelRelay.position(100 + Int64($0), $0) }
+    var relay = ModelRelay(stored: stored, cap: 10)
+    let run = WalkRun(&relay, legs: [HistoryWalk.Leg(from: 120, to: 149)])
+    #expect(run.held.count == 30)
+    #expect(!run.isProved(119) && run.isProved(120) && run.isProved(149) && !run.isProved(150))
+  }
+
+  @Test func `legs apart from one another are walked each`() {
+    let stored = (0..<100).map { ModelRelay.position(100 + Int64($0), $0) }
+    var relay = ModelRelay(stored: stored, cap: 7)
+    let legs = [HistoryWalk.Leg(from: 180), HistoryWalk.Leg(from: 110, to: 119)]
+    let run = WalkRun(&relay, legs: legs)
+    #expect(run.held.count == 30)
+    #expect(run.end == .drained)
+    #expect(!run.isProved(150) && run.isProved(115) && run.isProved(199))
+  }
+
+  @Test func `a relay that refuses a large limit is asked for less`() {
+    var walk = HistoryWalk(Filter(kinds: [9]), options: HistoryWalk.Options(limits: Limits()))
+    guard case .ask(let first) = walk.next(now: 1000) else { return }
+    #expect(first.filter.limit == 500)
+    _ = walk.received(PageTally(), .refused("invalid: limit too large"))
+    guard case .ask(let second) = walk.next(now: 1000) else {
+      Issue.record("the walk ended")
+      return
+    }
+    #expect(second.filter.limit == 100)
+    _ = walk.received(PageTally(), .refused("invalid: limit too large"))
+    #expect(walk.next(now: 1000) == .ended(.refused("invalid: limit too large")))
+  }
+}

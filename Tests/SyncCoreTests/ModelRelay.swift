@@ -1,0 +1,114 @@
+import Nostr
+import SyncCore
+
+/// A relay as far as paging goes: a set of positions, a cap, and habits that can be switched on.
+struct ModelRelay {
+  var stored: [EventPosition] = []
+  var cap = 500
+  /// Positions whose events fail verification.
+  var forged: Set<EventID> = []
+  var ignoresUntil = false
+  var ignoresSince = false
+  var isOldestFirst = false
+  var servesKeyset = false
+  var saysFinish = false
+  /// An `until` of 0 is read as no bound at all.
+  var readsZeroAsNoBound = false
+  private(set) var requests: [HistoryWalk.Request] = []
+
+  mutating func answer(_ request: HistoryWalk.Request, now: Timestamp) -> (PageTally, PageEnd) {
+    requests.append(request)
+    var until = request.filter.until
+    if readsZeroAsNoBound, until == 0 { until = nil }
+    let bare = stored.filter { position in
+      if let until, !ignoresUntil, position.createdAt > until { return false }
+      if let since = request.filter.since, !ignoresSince, position.createdAt < since {
+        return false
+      }
+      return true
+    }
+    // Newest first, ids ascending inside a second.
+    var rows = bare.sorted { left, right in
+      left.createdAt != right.createdAt ? left.createdAt > right.createdAt : left.id < right.id
+    }
+    if servesKeyset, let after = request.beforeID, let until {
+      rows = rows.filter { $0.createdAt < until || $0.id > after }
+    }
+    let size = min(cap, request.filter.limit ?? cap)
+    let isWhole = rows.count <= size
+    rows = Array(rows.prefix(size))
+    if isOldestFirst { rows.reverse() }
+    var tally = request.tally(now: now)
+    for row in rows {
+      if let bound = request.filter.until, row.createdAt > bound {
+        tally.addAboveUntil()
+      } else if let bound = request.filter.since, row.createdAt < bound {
+        tally.addBelowSince()
+      } else if forged.contains(row.id) {
+        tally.addInvalid(row.createdAt)
+      } else {
+        tally.addVerified(row)
+      }
+    }
+    delivered = rows
+    return (tally, .complete(saysFinish && isWhole ? .finish : .none))
+  }
+
+  /// The rows of the last answer.
+  private(set) var delivered: [EventPosition] = []
+
+  static func position(_ seconds: Int64, _ number: Int) -> EventPosition {
+    var bytes = [UInt8](repeating: 0, count: 32)
+    for index in 0..<8 { bytes[index] = UInt8(truncatingIfNeeded: number >> (56 - 8 * index)) }
+    return EventPosition(
+      createdAt: Timestamp(seconds), id: EventID(Bytes32(bytes) ?? .zero))
+  }
+
+  static func burst(_ seconds: Int64, _ count: Int, from: Int = 0) -> [EventPosition] {
+    (0..<count).map { position(seconds, from + $0) }
+  }
+}
+
+/// Runs a walk against a model relay and keeps what it learned.
+struct WalkRun {
+  var held: Set<EventPosition> = []
+  var proofs: [HistoryWalk.Span] = []
+  var gaps: [HistoryWalk.Gap] = []
+  var end: HistoryWalk.End?
+  var asked = 0
+
+  init(
+    _ relay: inout ModelRelay, legs: [HistoryWalk.Leg] = [HistoryWalk.Leg()],
+    now: Timestamp = 1_000_000, options: HistoryWalk.Options? = nil,
+    fault: (Int) -> PageEnd? = { _ in nil }
+  ) {
+    var walk = HistoryWalk(
+      Filter(kinds: [9]), legs: legs, options: options ?? HistoryWalk.Options(limits: Limits()))
+    while end == nil, asked < 20_000 {
+      switch walk.next(now: now) {
+      case .ended(let reason): end = reason
+      case .reconcile: take(walk.reconciled(false))
+      case .ask(let request):
+        asked += 1
+        let (tally, answer) = relay.answer(request, now: now)
+        if let broken = fault(asked) {
+          take(walk.received(request.tally(now: now), broken))
+          continue
+        }
+        for row in relay.delivered where !relay.forged.contains(row.id) { held.insert(row) }
+        take(walk.received(tally, answer))
+      }
+    }
+  }
+
+  private mutating func take(_ findings: HistoryWalk.Findings) {
+    proofs += findings.proofs
+    gaps += findings.gaps
+  }
+
+  func isProved(_ time: Timestamp) -> Bool { proofs.contains { $0.from <= time && time <= $0.to } }
+
+  func isGap(_ time: Timestamp) -> Bool {
+    gaps.contains { $0.span.from <= time && time <= $0.span.to }
+  }
+}
