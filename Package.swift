@@ -68,8 +68,10 @@ let package = Package(
 
     library(
       "SimulationKit",
-      ["Nostr", "NostrCrypto", "SyncCore", "Platform", "EventLog", "HotCache", "SyncEngine",
-        "RelayServer"],
+      [
+        "Nostr", "NostrCrypto", "SyncCore", "Platform", "EventLog", "HotCache", "SyncEngine",
+        "RelayServer",
+      ],
       path: "Simulations/Kit"),
     library(
       "SimulationScenarios",
@@ -83,16 +85,21 @@ let package = Package(
     tests("NostrTests", ["Nostr"]),
     tests("NostrCryptoTests", ["NostrCrypto", "Nostr", "Platform", "CSecp256k1"]),
     tests("SyncCoreTests", ["SyncCore", "Nostr", "NostrCrypto", "Platform"]),
-    tests("EventLogTests", ["EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform", "CSQLite"]),
-    tests("HotCacheTests", ["HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
+    tests(
+      "EventLogTests",
+      ["EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform", "Migrations", "CSQLite"]),
+    tests(
+      "HotCacheTests", ["HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
     tests(
       "RelayServerTests",
       ["RelayServer", "HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
     tests("RelaySocketTests", ["RelaySocket", "SyncCore", "Nostr", "Platform"]),
     tests(
       "SyncEngineTests",
-      ["SyncEngine", "RelayServer", "RelaySocket", "HotCache", "EventLog", "SyncCore", "Nostr",
-        "NostrCrypto", "Platform"]),
+      [
+        "SyncEngine", "RelayServer", "RelaySocket", "HotCache", "EventLog", "SyncCore", "Nostr",
+        "NostrCrypto", "Platform",
+      ]),
     tests("CommandTests", ["skep-cli", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
     tests("LiveTests", ["Nostr"]),
     tests("SimulationTests", ["SimulationKit", "SimulationScenarios", "SyncCore", "Nostr"]),

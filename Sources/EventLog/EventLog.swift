@@ -75,9 +75,9 @@ public actor EventLog {
     }
   }
 
-  /// Notes something learnt beside the events.
+  /// Notes something learnt beside the events; on disk when the call returns.
   public func note(_ fact: Fact) throws(LogError) -> LogSequence {
-    try transaction(.normal) { transaction throws(LogError) in try transaction.append(fact) }
+    try transaction(.full) { transaction throws(LogError) in try transaction.append(fact) }
   }
 
   /// Takes proved spans away, as when a relay turned out to page falsely.

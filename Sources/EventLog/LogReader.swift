@@ -187,6 +187,7 @@ public final class LogReader: Sendable {
   func readAlone<Result>(
     _ body: (Connection, RelayNames) throws(LogError) -> Result
   ) throws(LogError) -> Result {
+    if state.withLock({ $0.isClosed }) { throw LogError.closed }
     let database = try LogFile.openForReading(path: path, options: options)
     defer { database.close() }
     return try body(database, RelayNames(database))

@@ -50,7 +50,9 @@ final class LogTail: Sendable {
   /// Takes in what was just committed. `sizes` has about the bytes that each entry keeps alive.
   func append(_ entries: [LogEntry], sizes: [Int], head: LogSequence) {
     state.withLock { state in
-      if let first = entries.first, first.sequence != state.head.next {
+      if let last = state.entries.last, let first = entries.first,
+        last.sequence.next != first.sequence
+      {
         // Another process wrote in between: what is here no longer joins what comes.
         state.clear()
       }
@@ -63,7 +65,9 @@ final class LogTail: Sendable {
   func entries(after sequence: LogSequence, limit: Int) -> [LogEntry]? {
     state.withLock { state -> [LogEntry]? in
       let held = state.entries[state.first...]
-      guard let first = held.first, first.sequence <= sequence.next else { return nil }
+      guard let first = held.first, let last = held.last, first.sequence <= sequence.next,
+        sequence < last.sequence
+      else { return nil }
       let skipped = Int(sequence.number - first.sequence.number + 1)
       return Array(held.dropFirst(skipped).prefix(limit))
     }

@@ -35,6 +35,20 @@ struct FileHeader {
     return FileHeader(bytes, fileBytes: Int(status.st_size))
   }
 
+  /// Makes an empty file, because SQLite does not say why it cannot.
+  static func create(path: String) throws(LogError) {
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+    if descriptor >= 0 {
+      Glibc.close(descriptor)
+      return
+    }
+    switch errno {
+    case EACCES, EPERM, EROFS: throw LogError.readOnly(path)
+    case ENOSPC, EDQUOT: throw LogError.full(path)
+    case let problem: throw LogError.io("\(path): \(String(cString: strerror(problem)))")
+    }
+  }
+
   private static let magic = Array("SQLite format 3\0".utf8)
 
   private init(_ bytes: [UInt8], fileBytes: Int) {

@@ -1,6 +1,7 @@
 import CSQLite
 import Migrations
 import Nostr
+import NostrCrypto
 import SyncCore
 
 /// Opening: what a file must be before it is written to, and how it becomes what this program needs.
@@ -12,11 +13,13 @@ enum LogFile {
   ) throws(LogError) -> Connection {
     try checkMigrations(options.migrations)
     let isNew = try inspect(path: path, options: options)
+    if isNew && options.vfs == nil { try FileHeader.create(path: path) }
     let database = try Connection(
       name: path, path: path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
       vfs: options.vfs, busyMilliseconds: options.busyMilliseconds)
     do throws(LogError) {
       if database.isReadOnly { throw LogError.readOnly(path) }
+      try checkVersion(database, options: options, mayBeEmpty: true)
       try configure(database, options: options, isNew: isNew)
       try migrate(database, options: options, now: now)
       try checkContent(database, options: options)
@@ -32,8 +35,13 @@ enum LogFile {
     guard let header = try FileHeader.read(path: path) else { return true }
     try check(header, path: path, options: options)
     // The header may be older than the write-ahead log beside it, so SQLite is asked as well, on
-    // a connection that cannot write.
-    let database = try openReadOnly(path: path, options: options)
+    // a connection that cannot write; and where the file seems to be somebody else's, on one that
+    // makes no files beside it either.
+    let isOurs = header.applicationID == FileHeader.application || hasPending(path)
+    let database =
+      isOurs
+      ? try openReadOnly(path: path, options: options)
+      : try openImmutable(path: path, options: options)
     defer { database.close() }
     try checkVersion(database, options: options, mayBeEmpty: true)
     return false
@@ -48,11 +56,15 @@ enum LogFile {
     if header.applicationID == FileHeader.application {
       try refuseNewer(header.schemaVersion, options: options)
     }
-    let hasPending = (FileSize.of(path + "-wal") ?? 0) > 0
-    if header.isTruncated && !hasPending {
+    if header.isTruncated && !hasPending(path) {
       throw LogError.damaged(
         "it should have \(header.pageCount * header.pageSize) bytes and has \(header.fileBytes)")
     }
+  }
+
+  /// Whether there is a write-ahead log that is not yet folded into the file.
+  private static func hasPending(_ path: String) -> Bool {
+    (FileSize.of(path + "-wal") ?? 0) > 0
   }
 
   private static func refuseNewer(_ version: Int, options: LogOptions) throws(LogError) {
@@ -101,7 +113,8 @@ enum LogFile {
   /// The steps that this program brings must be the released ones.
   private static func checkMigrations(_ migrations: [Migration]) throws(LogError) {
     for (index, migration) in migrations.enumerated() {
-      guard migration.number == index + 1 else {
+      let hash = SHA256.hash(migration.sql).hex
+      guard migration.number == index + 1, migration.sha256 == hash else {
         throw LogError.migrationChanged(migration.number)
       }
     }
@@ -187,13 +200,24 @@ enum LogFile {
     } catch {
       // A file in write-ahead mode needs two files beside it. In a folder that cannot be written
       // and where no writer left them, the main file holds everything, and never changes.
-      guard case .readOnly = error, (FileSize.of(path + "-wal") ?? 0) == 0 else { throw error }
-      let name = "file:" + percentEncoded(path) + "?immutable=1"
-      let database = try Connection(
-        name: name, path: path, flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, vfs: options.vfs,
-        busyMilliseconds: options.busyMilliseconds)
+      guard case .readOnly = error, !hasPending(path) else { throw error }
+      return try openImmutable(path: path, options: options)
+    }
+  }
+
+  private static func openImmutable(
+    path: String, options: LogOptions
+  ) throws(LogError) -> Connection {
+    let database = try Connection(
+      name: "file:" + percentEncoded(path) + "?immutable=1", path: path,
+      flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, vfs: options.vfs,
+      busyMilliseconds: options.busyMilliseconds)
+    do throws(LogError) {
       _ = try database.number("PRAGMA schema_version")
       return database
+    } catch {
+      database.close()
+      throw error
     }
   }
 
@@ -204,7 +228,7 @@ enum LogFile {
     do throws(LogError) {
       // Only the first read finds out whether the files beside it can be had.
       _ = try database.number("PRAGMA schema_version")
-      try database.execute("PRAGMA query_only = ON; PRAGMA cache_size = -4096")
+      try database.execute("PRAGMA cache_size = -4096")
       return database
     } catch {
       database.close()
