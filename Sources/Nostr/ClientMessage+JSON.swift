@@ -14,7 +14,7 @@ extension ClientMessage {
   }
 
   private static func read(_ frame: inout FrameReader) throws(FrameError) -> ClientMessage {
-    switch frame.label {
+    switch frame {
     case "EVENT": return .event(try frame.event(FrameError.badSubmission))
     case "AUTH": return .auth(try frame.event(FrameError.badSubmission))
     case "REQ":

@@ -16,10 +16,10 @@ public enum FrameError: Error, Hashable, Sendable {
   case badFilter(SubscriptionID, FilterError)
 
   init(_ error: ScanError) {
-    if case .json(let offset, let why) = error {
-      self = .json(offset: offset, why)
-    } else {
-      self = .notAMessage(error.description)
+    switch error {
+    case .json(let offset, let why): self = .json(offset: offset, why)
+    case .shape(let why): self = .notAMessage(why)
+    default: self = .notAMessage(error.description)
     }
   }
 }

@@ -4,27 +4,31 @@
 struct FrameReader {
   private var reader: JSONReader
   private var isEnded = false
-  private(set) var label: Text
+  private let labelSpan: JSONSpan
 
   init(_ bytes: UnsafeRawBufferPointer) throws(FrameError) {
     reader = JSONReader(bytes)
-    label = .empty
     do throws(ScanError) {
-      guard reader.take(0x5b) else {
+      guard reader.take(0x5b), !reader.take(0x5d), reader.next == 0x22 else {
+        reader.offset = 0
         try reader.skipValue()
         try reader.end()
-        throw ScanError.shape("not an array")
+        throw .shape("not an array that begins with a label")
       }
-      guard !reader.take(0x5d), reader.next == 0x22 else {
-        throw ScanError.shape("an array without a label")
-      }
-      label = reader.text(try reader.string())
+      labelSpan = try reader.string()
     } catch {
       throw FrameError(error)
     }
   }
 
+  /// Lets a message be chosen by its label without making a text of it.
+  static func ~= (label: StaticString, frame: FrameReader) -> Bool {
+    frame.reader.spells(frame.labelSpan, label)
+  }
+
   var unknownLabel: FrameError { .unknownLabel(label.count <= 32 ? label : .empty) }
+
+  private var label: Text { reader.text(labelSpan) }
 
   func shape(_ why: String) -> FrameError { .shape(label: label, why) }
 

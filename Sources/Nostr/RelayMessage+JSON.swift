@@ -11,7 +11,7 @@ extension RelayMessage {
   }
 
   private static func read(_ frame: inout FrameReader) throws(FrameError) -> RelayMessage {
-    switch frame.label {
+    switch frame {
     case "EVENT":
       let id = try frame.subscription()
       return .event(id, try frame.event { FrameError.badEvent(id, $1) })

@@ -13,55 +13,29 @@ public struct RelayURL: Hashable, Comparable, Sendable, CustomStringConvertible 
   /// - Parameter text: `ws://` or `wss://`, a host, and optionally a port and a path; nil for
   ///   anything else, for user information, and for an empty host.
   public init?(_ text: some StringProtocol) {
-    let text = String(text)
-    let lower = text.lowercased()
-    let rest: Substring
-    if lower.hasPrefix("wss://") {
+    var rest = Array(text.utf8)[...]
+    if Self.drop("wss://", from: &rest) {
       isSecure = true
-      rest = text.dropFirst(6)
-    } else if lower.hasPrefix("ws://") {
+    } else if Self.drop("ws://", from: &rest) {
       isSecure = false
-      rest = text.dropFirst(5)
     } else {
       return nil
     }
-    let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-    guard !authority.contains("@"), authority.allSatisfy({ $0.isASCII && !$0.isWhitespace }) else {
-      return nil
-    }
-    let tail = rest.dropFirst(authority.count).prefix { $0 != "?" && $0 != "#" }
-    guard tail.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else { return nil }
-    path = tail.isEmpty ? "/" : String(tail)
+    let authority = rest.prefix { $0 != 0x2f && $0 != 0x3f && $0 != 0x23 }
+    let tail = rest.dropFirst(authority.count).prefix { $0 != 0x3f && $0 != 0x23 }
+    guard tail.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else { return nil }
+    path = tail.isEmpty ? "/" : String(decoding: tail, as: UTF8.self)
 
-    var name = authority[...]
-    var portText: Substring?
-    if authority.hasPrefix("[") {
-      guard let end = authority.firstIndex(of: "]") else { return nil }
-      name = authority[authority.index(after: authority.startIndex)..<end]
-      let after = authority[authority.index(after: end)...]
-      guard after.isEmpty || after.hasPrefix(":") else { return nil }
-      portText = after.isEmpty ? nil : after.dropFirst()
-    } else if let colon = authority.firstIndex(of: ":") {
-      name = authority[..<colon]
-      portText = authority[authority.index(after: colon)...]
-    }
-    guard !name.isEmpty else { return nil }
-    host = name.lowercased()
-    if let portText {
-      guard let number = UInt16(portText), number > 0, portText.allSatisfy(\.isNumber) else {
-        return nil
-      }
-      port = number
-    } else {
-      port = isSecure ? 443 : 80
-    }
+    guard let (name, port) = Self.split(authority) else { return nil }
+    host = String(decoding: name.map(Self.lowercase), as: UTF8.self)
+    self.port = port ?? (isSecure ? 443 : 80)
   }
 
   public var hasDefaultPort: Bool { port == (isSecure ? 443 : 80) }
 
   /// `host`, or `host:port` where the port is not the scheme's own: what names a community.
   public var hostAndPort: String {
-    let name = host.contains(":") ? "[\(host)]" : host
+    let name = host.utf8.contains(0x3a) ? "[\(host)]" : host
     return hasDefaultPort ? name : "\(name):\(port)"
   }
 
@@ -72,12 +46,69 @@ public struct RelayURL: Hashable, Comparable, Sendable, CustomStringConvertible 
 
   /// Whether the host is this machine; only then may plain `ws` be used.
   public var isLoopback: Bool {
-    // `127.example.com` is a name like any other.
-    let isFour = host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." }
-    return host == "localhost" || host == "::1" || isFour
+    if host == "localhost" || host == "::1" { return true }
+    // Four numbers, for a name like `127.evil.test` is somebody else's.
+    let parts = host.utf8.split(separator: 0x2e, omittingEmptySubsequences: false)
+    return parts.count == 4 && parts[0].elementsEqual("127".utf8)
+      && parts.allSatisfy { part in
+        (1...3).contains(part.count) && part.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
+      }
   }
 
   public static func < (left: RelayURL, right: RelayURL) -> Bool {
     left.description < right.description
+  }
+
+  private static func drop(_ scheme: StaticString, from rest: inout ArraySlice<UInt8>) -> Bool {
+    let length = scheme.utf8CodeUnitCount
+    let expected = UnsafeBufferPointer(start: scheme.utf8Start, count: length)
+    guard rest.count >= length,
+      rest.prefix(length).map(lowercase).elementsEqual(expected)
+    else { return false }
+    rest = rest.dropFirst(length)
+    return true
+  }
+
+  /// The host and the port of an authority; nil where it is none that a relay can have.
+  private static func split(
+    _ authority: ArraySlice<UInt8>
+  ) -> (name: ArraySlice<UInt8>, port: UInt16?)? {
+    let name: ArraySlice<UInt8>
+    let after: ArraySlice<UInt8>
+    if authority.first == 0x5b {
+      guard let end = authority.firstIndex(of: 0x5d) else { return nil }
+      name = authority[(authority.startIndex + 1)..<end]
+      after = authority[(end + 1)...]
+      guard name.contains(0x3a), name.allSatisfy(isAddressByte) else { return nil }
+    } else {
+      name = authority.prefix { $0 != 0x3a }
+      after = authority.dropFirst(name.count)
+      guard !name.isEmpty, name.allSatisfy(isNameByte) else { return nil }
+    }
+    guard let colon = after.first else { return (name, nil) }
+    let digits = after.dropFirst()
+    guard colon == 0x3a, (1...5).contains(digits.count),
+      digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
+      let port = UInt16(String(decoding: digits, as: UTF8.self)), port > 0
+    else { return nil }
+    return (name, port)
+  }
+
+  private static func lowercase(_ byte: UInt8) -> UInt8 {
+    byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte
+  }
+
+  private static func isNameByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x5f: true
+    default: false
+    }
+  }
+
+  private static func isAddressByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x46, 0x61...0x66, 0x2e, 0x3a: true
+    default: false
+    }
   }
 }
