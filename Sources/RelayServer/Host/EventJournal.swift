@@ -28,13 +28,25 @@ package final class EventJournal: Sendable {
 
   deinit { file.withLock { _ = close($0) } }
 
-  package func append(_ event: Event) throws(JournalError) {
-    var line = event.json()
-    line.append(UInt8(ascii: "\n"))
+  package func append(_ event: Event) throws(JournalError) { try append([event]) }
+
+  /// Writes many at once; what was written of them before a failure stays.
+  package func append(_ events: [Event]) throws(JournalError) {
+    var lines: [UInt8] = []
+    for event in events {
+      lines.append(contentsOf: event.json())
+      lines.append(UInt8(ascii: "\n"))
+    }
+    try write(lines)
+  }
+
+  private func write(_ bytes: [UInt8]) throws(JournalError) {
     let failure = file.withLock { file -> Int32? in
       var offset = 0
-      while offset < line.count {
-        let written = line[offset...].withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+      while offset < bytes.count {
+        let written = bytes[offset...].withUnsafeBytes {
+          Glibc.write(file, $0.baseAddress, $0.count)
+        }
         if written < 0 && errno == EINTR { continue }
         if written <= 0 { return errno }
         offset += written
