@@ -16,6 +16,7 @@ public actor HotCache {
   private var folder: CacheFolder?
   private var store: any CacheStore
   private var meta: CacheMeta
+  private var isClosed = false
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor {
     executor.asUnownedSerialExecutor()
@@ -59,6 +60,7 @@ public actor HotCache {
   /// watermark. A cache that is in doubt is rebuilt first.
   @discardableResult
   public func catchUp(limit: Int = .max) throws(CacheError) -> LogSequence {
+    guard !isClosed else { throw .unavailable("it is closed") }
     if views.isDoubted { startAnew("a row did not match its checksum") }
     var left = limit
     var batch = RowBatch()
@@ -78,6 +80,7 @@ public actor HotCache {
 
   /// Throws the rows away and folds the whole log again.
   public func rebuild() throws(CacheError) {
+    guard !isClosed else { throw .unavailable("it is closed") }
     startAnew("asked for")
     try catchUp()
   }
@@ -88,6 +91,7 @@ public actor HotCache {
   /// Writes everything to the disk, closes the files and gives the folder free. Views of a closed
   /// cache throw.
   public func close() {
+    isClosed = true
     if let folder, let files = store as? LMDBStore {
       folder.close(files)
     } else {

@@ -215,6 +215,7 @@ struct FileTests {
     #expect(try dump(views) == dump(cache.views))
     await cache.close()
     #expect(throws: CacheError.self) { try dump(cache.views) }
+    await #expect(throws: CacheError.self) { try await cache.catchUp() }
     #expect(try CacheReader.open(directory: folder, source: log).state == .ok)
   }
 
@@ -224,6 +225,38 @@ struct FileTests {
     #expect(await cache.applied.number == 175)
     #expect(cache.views.state.name == "rebuilding")
     try await expectRightAnswers(cache)
+    #expect(cache.views.state == .ok)
+    await cache.close()
+  }
+
+  @Test func `readers see whole transactions while the writer works and the map grows`()
+    async throws
+  {
+    let source = ArrayLog()
+    source.append((0..<3000).map { message("number \($0)", at: Int64($0 / 7)) })
+    let cache = await open(
+      source, options: CacheOptions(mapBytes: 128 << 10, batchEntries: 100))
+    let wrong = Lock(0)
+    let isDone = Lock(false)
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask {
+        // A failure shows as a cache that is not caught up.
+        _ = try? await cache.catchUp()
+        isDone.withLock { $0 = true }
+      }
+      group.addTask {
+        await WorkPool(width: 3).run(count: 3) { _ in
+          while !isDone.withLock({ $0 }) {
+            let isWhole = try? cache.views.read { view throws(CacheError) in
+              try view.count([Filter(kinds: [9])], now: noon) == Int(view.applied.number)
+            }
+            if isWhole != true { wrong.withLock { $0 += 1 } }
+          }
+        }
+      }
+    }
+    #expect(wrong.withLock { $0 } == 0)
+    #expect(await cache.applied.number == 3000)
     #expect(cache.views.state == .ok)
     await cache.close()
   }

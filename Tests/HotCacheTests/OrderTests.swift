@@ -7,13 +7,15 @@ import Testing
 @testable import HotCache
 
 struct OrderTests {
-  @Test(arguments: [1, 2, 3] as [UInt64])
-  func `any order of the same events gives one digest and equal views`(seed: UInt64) throws {
+  @Test(arguments: [(1, 50), (2, 10), (3, 10)] as [(UInt64, UInt64)])
+  func `any order of the same events gives one digest and equal views`(
+    seed: UInt64, orders: UInt64
+  ) throws {
     let history = History(seed: seed, count: 300)
     let first = try views(history.log(order: 0))
     let digest = try first.read { view throws(CacheError) in try view.digest() }
     let lines = try dump(first)
-    for order in 1...50 as ClosedRange<UInt64> {
+    for order in 1...orders {
       let other = try views(history.log(order: order))
       #expect(try other.read { view throws(CacheError) in try view.digest() } == digest)
       #expect(try dump(other) == lines, "history \(seed), order \(order)")

@@ -73,7 +73,7 @@ private struct TagRoles {
       }
     }
     if MessageKinds.rows.contains(event.kind) {
-      groupClass = event.threadPlace.isThreadOnly ? GroupClass.threadOnly : GroupClass.timeline
+      groupClass = event.isThreadOnly ? GroupClass.threadOnly : GroupClass.timeline
     }
   }
 }

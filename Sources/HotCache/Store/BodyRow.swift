@@ -87,6 +87,30 @@ struct BodyRow: Sendable {
     return Tags(packedBytes: packed, count: count)
   }
 
+  /// Whether an `e` tag names `id`, looked up in the row itself: a deletion may have very many
+  /// targets, and each of them asks.
+  func refers(to id: EventID) -> Bool {
+    bytes.withUnsafeBytes { raw in
+      var offset = tagRange.lowerBound
+      while offset < tagRange.upperBound {
+        let elements = Varint.read(raw, at: &offset)
+        var isReference = false
+        for index in 0..<elements {
+          let head = Varint.read(raw, at: &offset)
+          let end = offset + head >> 1
+          if index == 0 { isReference = head == 1 << 1 && raw[offset] == UInt8(ascii: "e") }
+          if index == 1, isReference, head == 32 << 1 | 1,
+            Bytes32(UnsafeRawBufferPointer(rebasing: raw[offset..<end])) == id.bytes
+          {
+            return true
+          }
+          offset = end
+        }
+      }
+      return false
+    }
+  }
+
   /// The event without its signature, for matching filters and reading tags.
   var event: Event {
     Event(

@@ -9,7 +9,14 @@ final class ReadGate: @unchecked Sendable {
   private let lock = UnsafeMutablePointer<pthread_rwlock_t>.allocate(capacity: 1)
 
   init() {
-    let made = pthread_rwlock_init(lock, nil)
+    var attributes = pthread_rwlockattr_t()
+    pthread_rwlockattr_init(&attributes)
+    // A writer that waits goes first, or readers who come one after another would keep it out for
+    // ever. In return nobody may read within a read.
+    let kind = PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP
+    pthread_rwlockattr_setkind_np(&attributes, Int32(kind))
+    let made = pthread_rwlock_init(lock, &attributes)
+    pthread_rwlockattr_destroy(&attributes)
     precondition(made == 0, "a read-write lock could not be made")
   }
 

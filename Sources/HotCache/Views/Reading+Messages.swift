@@ -31,7 +31,7 @@ extension Reading {
 
   private static func isInThread(_ row: BodyRow, root: EventID, group: Text?) -> Bool {
     let event = row.event
-    return event.threadPlace.root == root && event.group == group
+    return event.place.root == root && event.group == group
   }
 
   private func page(
@@ -68,7 +68,7 @@ extension Reading {
       try !isHidden(row.id)
     else { return nil }
     let event = row.event
-    let place = event.threadPlace
+    let place = event.place
     // One look finds whether anything at all refers to the message.
     let prefix = row.id.bytes.prefix
     let references = try store.keys(

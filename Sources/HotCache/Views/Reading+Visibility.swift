@@ -123,13 +123,6 @@ extension Reading {
   }
 }
 
-extension BodyRow {
-  /// Whether an `e` tag names `id`.
-  func refers(to id: EventID) -> Bool {
-    tags.contains { $0.letter == UInt8(ascii: "e") && $0.bytes32(1) == id.bytes }
-  }
-}
-
 /// The place that versions of a replaceable or addressable event compete for.
 struct Slot {
   let kind: EventKind
