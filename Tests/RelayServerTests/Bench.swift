@@ -44,7 +44,7 @@ struct Bench {
   ) -> Event {
     let draft = EventDraft(createdAt: time, kind: kind, tags: Tags(tags), content: Text(content))
     do {
-      return try RelaySigner(key(name)).sign(draft).event
+      return try RelaySigner(key(name), entropy: NoEntropy()).sign(draft).event
     } catch {
       preconditionFailure("a test event can be signed: \(error)")
     }

@@ -76,7 +76,8 @@ extension RelayMachine {
     if rules.authentication.challenges { nips.append(42) }
     if rules.reading.counting != .unsupported { nips.append(45) }
     if rules.answers.hints { nips.append(67) }
-    nips.append(70)
+    if !rules.writing.isReplica { nips.append(70) }
+    if case .served = rules.reading.reconciliation { nips.append(77) }
     return nips.sorted()
   }
 }

@@ -159,8 +159,11 @@ extension RelayMachine {
     let filter = Filter(authors: [key], kinds: [39000, 39001, 39002])
     let page = try store.page(
       PageRequest(filter: filter, eventsMax: .max, order: .newestFirst)
-    ) { _ in true }
-    for event in page.events.sorted(by: { $0.kind < $1.kind }) { try restore(event) }
+    )
+    let invites = try store.page(PageRequest(filter: Filter(kinds: [9009]), eventsMax: .max))
+    for event in page.events.sorted(by: { $0.kind < $1.kind }) + invites.events {
+      try restore(event)
+    }
   }
 
   private mutating func restore(_ event: Event) throws(RelayStoreError) {

@@ -1,4 +1,5 @@
 package import Nostr
+import SyncCore
 
 /// The relay's side of every conversation, decided from frames and time alone.
 ///
@@ -84,6 +85,18 @@ package struct RelayMachine: Sendable {
     return earliest
   }
 
+  /// Ends every connection's memory and takes away what `isKept` does not hold on to: a relay that
+  /// was restored from a backup. Its host drops the sockets.
+  package mutating func restart(
+    keeping isKept: (Event) -> Bool = { _ in true }
+  ) throws(RelayStoreError) {
+    connections = []
+    delayed = []
+    spending = [:]
+    try store.forget(except: isKept)
+    try reloadGroups()
+  }
+
   // MARK: Connections
 
   mutating func begin(now: Timestamp, uptime: Duration) {
@@ -124,9 +137,10 @@ package struct RelayMachine: Sendable {
     case .req(let subscription, let filters): request(subscription, filters, from: id)
     case .count(let subscription, let filters): count(subscription, filters, from: id)
     case .close(let subscription): end(subscription, of: id)
-    case .negOpen(let subscription, _, _), .negMessage(let subscription, _):
-      send(.negError(subscription, "unsupported: no reconciliation here", recordsMax: nil), to: id)
-    case .negClose: break
+    case .negOpen(let subscription, let filter, let message):
+      openReconciliation(subscription, filter, message, from: id)
+    case .negMessage(let subscription, let message): reconcile(subscription, message, from: id)
+    case .negClose(let subscription): closeReconciliation(subscription, from: id)
     }
   }
 
@@ -218,6 +232,7 @@ struct Connection: Sendable {
   /// In the order in which they were opened.
   var subscriptions: [Subscription] = []
   var closedIDs: Set<SubscriptionID> = []
+  var reconciliations: [SubscriptionID: NegentropyMachine] = [:]
 }
 
 struct Subscription: Sendable {

@@ -27,6 +27,7 @@ extension RelayRules {
     rules.authentication.challenges = asksForAuthentication
     rules.authentication.isNeededToRead = asksForAuthentication
     rules.authentication.isNeededToWrite = false
+    rules.reading.reconciliation = .served(itemsMax: 1_000_000)
     rules.writing.isReplica = true
     rules.groups.scopesReading = asksForAuthentication
     rules.groups.announcesRoles = false

@@ -65,8 +65,19 @@ package struct ReadingRules: Sendable, Hashable {
   package var sendsAfterClose = false
   /// NIP-45.
   package var counting = Counting.exact
+  /// NIP-77.
+  package var reconciliation = Reconciliation.refusedByNotice
 
   package init() {}
+
+  package enum Reconciliation: Sendable, Hashable {
+    /// Sets of up to so many events are compared, larger ones refused.
+    case served(itemsMax: Int)
+    case refusedByNotice
+    case refusedByClosed
+    case refusedByError
+    case ignored
+  }
 
   package enum FanOut: Sendable, Hashable {
     /// Every subscription whose filter matches.
@@ -152,6 +163,8 @@ package struct LimitRules: Sendable, Hashable {
   package var subscriptionsMax = 200
   package var filtersMax = 20
   package var subscriptionIDBytesMax = 256
+  /// NIP-77 sessions of one connection.
+  package var reconciliationsMax = 8
   /// The `max_limit` told in NIP-11; nil tells the true page size.
   package var advertisedPageMax: Int?
   package var budget: RateBudget?

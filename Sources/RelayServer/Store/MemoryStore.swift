@@ -118,46 +118,7 @@ package struct MemoryStore: RelayStore {
 
   // MARK: Reading
 
-  package func page(_ request: PageRequest, where isVisible: (Event) -> Bool) -> Page {
-    if request.order == .oldestFirst { return oldestPage(request, where: isVisible) }
-    var page = Page(events: [], isWhole: true)
-    scan(request.filter) { event in
-      guard isVisible(event) else { return true }
-      if page.events.count >= request.eventsMax {
-        page.isWhole = false
-        return false
-      }
-      page.events.append(event)
-      return true
-    }
-    if request.order == .newestSentAscending { page.events.reverse() }
-    return page
-  }
-
-  private func oldestPage(_ request: PageRequest, where isVisible: (Event) -> Bool) -> Page {
-    var matches: [Event] = []
-    scan(request.filter) { event in
-      if isVisible(event) { matches.append(event) }
-      return true
-    }
-    return Page(
-      events: matches.suffix(max(0, request.eventsMax)).reversed(),
-      isWhole: matches.count <= request.eventsMax)
-  }
-
-  package func count(_ filters: [Filter], where isVisible: (Event) -> Bool) -> Int {
-    var found: Set<EventID> = []
-    for filter in filters {
-      scan(filter) { event in
-        if isVisible(event) { found.insert(event.id) }
-        return true
-      }
-    }
-    return found.count
-  }
-
-  /// Calls `body` with every match, newest first, until it returns false.
-  private func scan(_ filter: Filter, _ body: (Event) -> Bool) {
+  package func scan(_ filter: Filter, sizeHint: Int, _ body: (Event) -> Bool) {
     if let ids = filter.ids {
       let matches = Set(ids).compactMap { events[$0] }.filter { isMatch($0, filter) }
       for event in matches.sorted(by: { Place($0) < Place($1) }) where !body(event) { return }

@@ -9,14 +9,11 @@ package protocol RelayStore: Sendable {
   /// The held event with that id.
   func event(_ id: EventID) throws(RelayStoreError) -> Event?
 
-  /// The events that match, in the order asked for and no more than asked for.
+  /// Calls `body` with every event that matches, newest first, a tie by the lowest id, until it
+  /// returns false.
   ///
-  /// - Parameter isVisible: Judges each match; what is not visible is neither returned nor counted.
-  func page(_ request: PageRequest, where isVisible: (Event) -> Bool) throws(RelayStoreError)
-    -> Page
-
-  /// How many different events match at least one of the filters.
-  func count(_ filters: [Filter], where isVisible: (Event) -> Bool) throws(RelayStoreError) -> Int
+  /// - Parameter sizeHint: How many events will be looked at before that, as far as is known.
+  func scan(_ filter: Filter, sizeHint: Int, _ body: (Event) -> Bool) throws(RelayStoreError)
 
   /// Offers an event; a slot of replaceable or addressable events keeps its newest, a tie its
   /// lowest id.
@@ -41,6 +38,61 @@ package protocol RelayStore: Sendable {
 
 extension RelayStore {
   func contains(_ id: EventID) throws(RelayStoreError) -> Bool { try event(id) != nil }
+
+  /// The events that match, in the order asked for and no more than asked for.
+  ///
+  /// - Parameter isVisible: Judges each match; what is not visible is neither returned nor counted.
+  package func page(_ request: PageRequest, where isVisible: (Event) -> Bool = { _ in true })
+    throws(RelayStoreError) -> Page
+  {
+    let eventsMax = max(0, request.eventsMax)
+    let isFromTheEnd = request.order == .oldestFirst
+    let sizeHint = isFromTheEnd || eventsMax == .max ? Int.max : eventsMax + 1
+    var page = Page(events: [], isWhole: true)
+    try scan(request.filter, sizeHint: sizeHint) { event in
+      guard isVisible(event) else { return true }
+      if page.events.count >= eventsMax && !isFromTheEnd {
+        page.isWhole = false
+        return false
+      }
+      page.events.append(event)
+      return true
+    }
+    if isFromTheEnd && page.events.count > eventsMax {
+      page.isWhole = false
+      page.events.removeFirst(page.events.count - eventsMax)
+    }
+    if request.order != .newestFirst { page.events.reverse() }
+    return page
+  }
+
+  /// How many different events match at least one of the filters.
+  package func count(
+    _ filters: [Filter], where isVisible: (Event) -> Bool = { _ in true }
+  ) throws(RelayStoreError) -> Int {
+    var found: Set<EventID> = []
+    for filter in filters {
+      try scan(filter, sizeHint: .max) { event in
+        if isVisible(event) { found.insert(event.id) }
+        return true
+      }
+    }
+    return found.count
+  }
+
+  /// The positions of all matches; nil where there are more than `itemsMax`.
+  func positions(
+    _ filter: Filter, itemsMax: Int, where isVisible: (Event) -> Bool
+  ) throws(RelayStoreError) -> [EventPosition]? {
+    var items: [EventPosition]? = []
+    try scan(filter, sizeHint: .max) { event in
+      guard isVisible(event) else { return true }
+      items?.append(event.position)
+      if items?.count ?? 0 > itemsMax { items = nil }
+      return items != nil
+    }
+    return items
+  }
 }
 
 /// What a store that cannot answer says.
