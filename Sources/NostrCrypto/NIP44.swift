@@ -93,9 +93,16 @@ public enum NIP44 {
     padded.append(contentsOf: text.utf8)
     padded.append(contentsOf: repeatElement(0, count: paddedLength(text.count) - text.count))
     defer { wipe(&padded) }
+    return seal(padded, with: key, nonce: nonce)
+  }
 
+  /// Encrypts what already carries its prefix and its padding: tests put in what no sender would.
+  @_spi(Testing) public static func seal(
+    _ padded: [UInt8], with key: ConversationKey, nonce: [UInt8]
+  ) -> Text {
     let keys = MessageKeys(key, nonce: nonce)
     var payload: [UInt8] = [version]
+    payload.reserveCapacity(1 + nonceLength + padded.count + macLength)
     payload.append(contentsOf: nonce)
     payload.append(contentsOf: keys.applyCipher(to: padded[...]))
     payload.append(contentsOf: keys.mac(of: payload[1...]))
@@ -164,11 +171,16 @@ public enum NIP44 {
 }
 
 /// The keys of one message.
-private struct MessageKeys {
+struct MessageKeys {
   private let secret: SecretBytes
 
   init(_ conversation: ConversationKey, nonce: [UInt8]) {
     secret = HKDF.expand(conversation.secret, info: nonce, count: 76)
+  }
+
+  /// 32 bytes of cipher key, 12 of cipher nonce, 32 of MAC key.
+  func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    secret.withUnsafeBytes(body)
   }
 
   func applyCipher(to bytes: ArraySlice<UInt8>) -> [UInt8] {

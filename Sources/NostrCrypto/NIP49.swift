@@ -1,3 +1,5 @@
+import Nostr
+
 /// Why an encrypted secret key did not open.
 public enum NIP49Error: Error, Hashable, Sendable, CustomStringConvertible {
   /// Not `ncryptsec1…`, or damaged.
@@ -49,15 +51,15 @@ public enum NIP49 {
       XChaCha20Poly1305.seal($0, key: symmetric, nonce: nonce, associated: [care.rawValue])
     }
     let bytes = [version, logN] + salt + nonce + [care.rawValue] + sealed
-    return bytes.withUnsafeBytes { Bech32.encode($0, prefix: prefix) }
+    return Bech32.encode(prefix: prefix, bytes)
   }
 
   /// - Complexity: scrypt with as many rounds as the text asks for, 2^22 at most.
   public static func decrypt(
     _ text: some StringProtocol, passphrase: [UInt8]
   ) throws(NIP49Error) -> SecretKey {
-    guard let bytes = Bech32.decode(text, prefix: prefix), let first = bytes.first
-    else { throw .malformed }
+    let bytes = try decode(text)
+    guard let first = bytes.first else { throw .malformed }
     guard first == version else { throw .version(first) }
     guard bytes.count == 91 else { throw .malformed }
     let salt = Array(bytes[2..<18])
@@ -78,6 +80,16 @@ public enum NIP49 {
   private static let version: UInt8 = 2
   private static let saltLength = 16
   private static let nonceLength = 24
+
+  private static func decode(_ text: some StringProtocol) throws(NIP49Error) -> [UInt8] {
+    do throws(Bech32.Failure) {
+      let (found, bytes) = try Bech32.decode(text)
+      if found == prefix { return bytes }
+    } catch {
+      throw .malformed
+    }
+    throw .malformed
+  }
 
   private static func symmetricKey(
     _ passphrase: [UInt8], salt: [UInt8], logN: UInt8

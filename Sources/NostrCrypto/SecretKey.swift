@@ -8,13 +8,13 @@ public enum KeyError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Zero, or not below the order of the curve.
   case range
   /// Not an `nsec1…` of NIP-19.
-  case notNsec
+  case notNsec(NIP19.Failure)
 
   public var description: String {
     switch self {
     case .length(let count): "a secret key is 32 bytes, not \(count)"
     case .range: "these 32 bytes are not a secret key: zero, or too large for the curve"
-    case .notNsec: "this is not a secret key in the form nsec1…"
+    case .notNsec(let failure): "this is not a secret key in the form nsec1…: \(failure)"
     }
   }
 }
@@ -58,10 +58,13 @@ public final class SecretKey: Sendable {
 
   /// - Parameter nsec: The `nsec1…` form of NIP-19.
   public convenience init(nsec: some StringProtocol) throws(KeyError) {
-    guard var decoded = Bech32.decode(nsec, prefix: "nsec"), decoded.count == 32
-    else { throw .notNsec }
-    defer { wipe(&decoded) }
-    try self.init(bytes: decoded)
+    let secret: Result<SecretBytes, Never>
+    do throws(NIP19.Failure) {
+      secret = try NIP19.withSecretKey(nsec: nsec) { SecretBytes(copying: $0) }
+    } catch {
+      throw .notNsec(error)
+    }
+    try self.init(secret.get())
   }
 
   /// A key that nobody has had before.
@@ -80,7 +83,7 @@ public final class SecretKey: Sendable {
   }
 
   /// The key as NIP-19 text: the only way to disclose it.
-  public func nsec() -> String { withUnsafeBytes { Bech32.encode($0, prefix: "nsec") } }
+  public func nsec() -> String { withUnsafeBytes { NIP19.nsec($0) } }
 
   func sign(_ message: Bytes32, auxiliary: UnsafeRawBufferPointer) -> Signature? {
     SecretKey.withKeypair(storage) {

@@ -59,7 +59,7 @@ public struct LocalSigner: Signer {
 
   /// `sign` for callers that cannot wait.
   public func signed(_ draft: EventDraft) throws(SignerError) -> VerifiedEvent {
-    guard !relayKinds.contains(draft.kind) else { throw .relaySigned(draft.kind) }
+    guard !draft.kind.isRelaySigned else { throw .relaySigned(draft.kind) }
     if let place = draft.firstNUL { throw .containsNUL(place) }
     return try seal(draft, with: key, entropy: entropy)
   }
@@ -135,6 +135,3 @@ extension EventDraft {
 extension Text {
   fileprivate var offsetOfNUL: Int? { utf8.firstIndex(of: 0).map { $0 - utf8.startIndex } }
 }
-
-/// Group state (NIP-29), and Buzz's announcements and membership notices.
-private let relayKinds: Set<EventKind> = [39000, 39001, 39002, 39003, 13534, 44100, 44101]

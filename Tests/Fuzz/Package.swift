@@ -17,5 +17,6 @@ let package = Package(
     fuzz("EventScannerFuzz", ["Nostr"]),
     fuzz("RelayMessageFuzz", ["Nostr"]),
     fuzz("NIP19Fuzz", ["Nostr"]),
+    fuzz("NIP44Fuzz", ["Nostr"]),
   ]
 )

@@ -43,7 +43,9 @@ import Testing
     "nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfé5",
   ])
   func `text that is not an nsec makes no key`(text: String) {
-    #expect(throws: KeyError.notNsec) { try SecretKey(nsec: text) }
+    let error = #expect(throws: KeyError.self) { try SecretKey(nsec: text) }
+    if case .notNsec = error { return }
+    Issue.record("another reason: \(String(describing: error))")
   }
 
   @Test func `nothing that prints a key shows it`() throws {
