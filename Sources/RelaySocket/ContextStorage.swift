@@ -62,9 +62,13 @@ final class ContextStorage {
   func makeContext() -> OpaquePointer? {
     // The library's first start sets process-wide state (TLS, log level, SIGPIPE to ignored).
     var made: OpaquePointer?
-    ContextStorage.making.withLock { _ in
+    ContextStorage.making.withLock { isFirst in
       lws_set_log_level(0, nil)
       var info = baseInfo()
+      // Each start of its TLS part renumbers the slot in which a handshake under way on another
+      // context's thread has left its connection.
+      if !isFirst { info.options &= ~UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT) }
+      isFirst = false
       made = lws_create_context(&info)
     }
     return made
@@ -93,7 +97,8 @@ final class ContextStorage {
     return lws_create_vhost(context, &info)
   }
 
-  private static let making = Lock(())
+  /// Held while contexts are made; true until the first one is.
+  private static let making = Lock(true)
   // `CONTEXT_PORT_NO_LISTEN` and `CONTEXT_PORT_NO_LISTEN_SERVER`, macros that are not imported.
   private static let portNone: Int32 = -1
   private static let portNoneServer: Int32 = -2

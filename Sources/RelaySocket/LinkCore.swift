@@ -24,7 +24,7 @@ final class LinkCore: SocketHandle, ServiceWork, @unchecked Sendable {
   private var writing: WriteBuffer?
   private var peerClose: (code: UInt16, reason: String)?
   private var localEnd: TransportError?
-  var onDestroy: (() -> Void)?
+  var onEnd: (() -> Void)?
 
   /// - Parameter target: nil for the server's side of a connection, which is open from the start.
   init(service: ServiceCore, target: ConnectTarget?, frameBytesMax: Int) {
@@ -166,15 +166,20 @@ final class LinkCore: SocketHandle, ServiceWork, @unchecked Sendable {
     case LWS_CALLBACK_CLIENT_HTTP_REDIRECT:
       return 1
     case LWS_CALLBACK_CLIENT_CLOSED, LWS_CALLBACK_CLOSED:
-      perform { $0.end(with: endReason($0)) }
+      finish()
     case LWS_CALLBACK_WSI_DESTROY:
-      perform { $0.end(with: endReason($0)) }
+      finish()
       writing = nil
-      onDestroy?()
-      onDestroy = nil
     default: break
     }
     return 0
+  }
+
+  /// Gives the place back before anyone hears of the end and may want it.
+  private func finish() {
+    onEnd?()
+    onEnd = nil
+    perform { $0.end(with: endReason($0)) }
   }
 
   private func arrived(_ frame: InboundFrame, _ wsi: OpaquePointer) {

@@ -11,6 +11,8 @@ final class ListenerCore: SocketHandle, ServiceWork, @unchecked Sendable {
   private struct State {
     var isClosed = false
     var isAdopted = false
+    /// The library has let go of the socket; its number may be another's already.
+    var isGone = false
     var waiting: [(ticket: UInt64, continuation: Accepter)] = []
     var ready = Fifo<SocketLink>()
     var links: [ObjectIdentifier: LinkCore] = [:]
@@ -80,9 +82,9 @@ final class ListenerCore: SocketHandle, ServiceWork, @unchecked Sendable {
       state.isClosed = true
       defer { state.waiting = [] }
       _ = state.ready.removeAll()
+      if isFirst, !state.isGone { socket.stop() }
       return (isFirst, state.waiting.map(\.continuation), Array(state.links.values))
     }
-    if isFirst { socket.stop() }
     for continuation in waiting { continuation.resume(returning: .failure(.cancelled)) }
     for link in links { link.abandon() }
     return isFirst
@@ -136,6 +138,7 @@ final class ListenerCore: SocketHandle, ServiceWork, @unchecked Sendable {
     case LWS_CALLBACK_RAW_RX_FILE:
       while let connection = socket.accept() { take(connection) }
     case LWS_CALLBACK_WSI_DESTROY:
+      state.withLock { $0.isGone = true }
       _ = end()
     default: break
     }
@@ -152,19 +155,19 @@ final class ListenerCore: SocketHandle, ServiceWork, @unchecked Sendable {
       return
     }
     connectionsNow += 1
-    connection.onDestroy = { [weak self] in self?.connectionsNow -= 1 }
+    connection.onEnd = { [weak self] in self?.connectionsNow -= 1 }
   }
 
   var relayInformation: [UInt8]? { state.withLock { $0.information } }
 
   /// A WebSocket was opened by the other side.
-  func established(_ wsi: OpaquePointer, onDestroy: @escaping () -> Void) {
+  func established(_ wsi: OpaquePointer, onEnd: @escaping () -> Void) {
     let limits = service.limits
     let core = LinkCore(service: service, target: nil, frameBytesMax: frameBytesMax)
     let identity = ObjectIdentifier(core)
-    core.onDestroy = { [weak self] in
+    core.onEnd = { [weak self] in
       self?.state.withLock { _ = $0.links.removeValue(forKey: identity) }
-      onDestroy()
+      onEnd()
     }
     core.attach(to: wsi)
     guard let owner else { return core.abandon() }

@@ -5,7 +5,7 @@ final class ServerConnection: SocketHandle, @unchecked Sendable {
   // Unchecked: touched only on the service thread.
   private let listener: ListenerCore
   private var body: WriteBuffer?
-  var onDestroy: (() -> Void)?
+  var onEnd: (() -> Void)?
 
   private static let mediaType = "application/nostr+json"
   private static let headerBytesMax = 2048
@@ -44,13 +44,13 @@ final class ServerConnection: SocketHandle, @unchecked Sendable {
       return isWritten && lws_http_transaction_completed(wsi) == 0 ? 0 : -1
     case LWS_CALLBACK_ESTABLISHED:
       // From here on the link answers, and tells when the connection is gone.
-      let told = onDestroy
-      onDestroy = nil
+      let told = onEnd
+      onEnd = nil
       listener.established(wsi) { told?() }
       releaseItself()
     case LWS_CALLBACK_WSI_DESTROY:
-      onDestroy?()
-      onDestroy = nil
+      onEnd?()
+      onEnd = nil
     default: break
     }
     return 0

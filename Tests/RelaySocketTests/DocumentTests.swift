@@ -93,7 +93,7 @@ import Testing
   @Test func `an error status and a refused connection are said as such`() async throws {
     let result = await document { $0.write("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n") }
     #expect(result == .failure(.refused("the answer was HTTP 500")))
-    let port = try RawServer { _ in }.port
+    let port = try RawServer.portOfNobody()
     let error = await failure { _ = try await DocumentFetcher().document(of: loopback(port)) }
     guard case .refused = error else { return #expect(error == .refused("…")) }
   }

@@ -1,10 +1,10 @@
 import Glibc
 import Platform
 
-/// A TCP server that says exactly what a test wants said.
+/// A TCP server that says exactly what a test wants said. It lives as long as the process: a test
+/// often keeps nothing of it but its port.
 final class RawServer: Sendable {
   let port: UInt16
-  private let descriptor: Int32
   private let acceptedCount = Lock(0)
 
   /// Connections accepted so far.
@@ -13,6 +13,29 @@ final class RawServer: Sendable {
   /// - Parameter talk: Runs on a thread of its own for each connection; the connection is closed
   ///   when it returns.
   init(_ talk: @escaping @Sendable (RawConnection) -> Void) throws {
+    let listening = try Self.listening()
+    port = listening.port
+    startThread { [acceptedCount] in
+      while true {
+        let connection = accept(listening.descriptor, nil, nil)
+        guard connection >= 0 else { return }
+        acceptedCount.withLock { $0 += 1 }
+        startThread {
+          talk(RawConnection(descriptor: connection))
+          Glibc.close(connection)
+        }
+      }
+    }
+  }
+
+  /// A port where nobody listens.
+  static func portOfNobody() throws -> UInt16 {
+    let listening = try listening()
+    Glibc.close(listening.descriptor)
+    return listening.port
+  }
+
+  private static func listening() throws -> (descriptor: Int32, port: UInt16) {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -26,24 +49,7 @@ final class RawServer: Sendable {
     }
     struct NotListening: Error {}
     guard isListening else { throw NotListening() }
-    self.descriptor = descriptor
-    port = UInt16(bigEndian: address.sin_port)
-    startThread { [acceptedCount] in
-      while true {
-        let connection = accept(descriptor, nil, nil)
-        guard connection >= 0 else { return }
-        acceptedCount.withLock { $0 += 1 }
-        startThread {
-          talk(RawConnection(descriptor: connection))
-          Glibc.close(connection)
-        }
-      }
-    }
-  }
-
-  deinit {
-    shutdown(descriptor, Int32(SHUT_RDWR))
-    Glibc.close(descriptor)
+    return (descriptor, UInt16(bigEndian: address.sin_port))
   }
 }
 

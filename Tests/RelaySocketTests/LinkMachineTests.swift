@@ -1,0 +1,113 @@
+import SyncCore
+import Testing
+
+@testable import RelaySocket
+
+/// The bounds of one connection, stepped without a socket.
+@Suite struct LinkMachineTests {
+  private func open(_ limits: SocketLimits = .init()) -> LinkMachine {
+    LinkMachine(phase: .open, limits: limits)
+  }
+
+  @Test func `reading stops at the frame limit and goes on at half of it`() async {
+    var limits = SocketLimits()
+    limits.inboundFramesMax = 4
+    var machine = open(limits)
+    let pauses = (0..<4).map { machine.arrived(.message([UInt8($0)])).pause }
+    #expect(pauses == [false, false, false, true])
+    var resumed: [Bool] = []
+    for number in 0..<4 {
+      let frame = await receive(&machine)
+      #expect(frame == .success(.message([UInt8(number)])))
+      resumed.append(machine.takeWants().resumeReading)
+    }
+    #expect(resumed == [false, true, false, false])
+  }
+
+  @Test func `reading stops at the byte limit`() {
+    var limits = SocketLimits()
+    limits.inboundBytesMax = 1000
+    var machine = open(limits)
+    #expect(!machine.arrived(.message([UInt8](repeating: 0, count: 500))).pause)
+    #expect(machine.arrived(.message([UInt8](repeating: 0, count: 500))).pause)
+  }
+
+  @Test func `frames that arrived before the end are handed out before the end`() async {
+    var machine = open()
+    _ = machine.arrived(.message([1]))
+    machine.end(with: .closed(code: 1000, reason: "")).resume()
+    #expect(await receive(&machine) == .success(.message([1])))
+    #expect(await receive(&machine) == .failure(.closed(code: 1000, reason: "")))
+  }
+
+  @Test func `an abandoned connection hands out nothing more and wants to be killed`() async {
+    var machine = open()
+    _ = machine.arrived(.message([1]))
+    let wakeups = machine.abandon()
+    #expect(wakeups.needsService)
+    #expect(machine.takeWants().kill)
+    #expect(await receive(&machine) == .failure(.closed(code: 1006, reason: "abandoned")))
+    #expect(!machine.arrived(.message([2])).pause)
+    #expect(await receive(&machine) == .failure(.closed(code: 1006, reason: "abandoned")))
+  }
+
+  @Test func `the first reason of an end stays`() async {
+    var machine = open()
+    machine.end(with: .timedOut).resume()
+    machine.end(with: .closed(code: 1006, reason: "")).resume()
+    #expect(await receive(&machine) == .failure(.timedOut))
+  }
+
+  @Test func `one send more than may wait is refused, and the others are not`() async {
+    var limits = SocketLimits()
+    limits.sendsWaitingMax = 2
+    var machine = open(limits)
+    var results: [Result<Void, TransportError>?] = []
+    for _ in 0..<3 { results.append(await send(&machine)) }
+    #expect(results.map { $0 == nil } == [true, true, false])
+    guard case .failure(.refused) = results[2] else {
+      Issue.record("the third was not refused")
+      return
+    }
+    machine.end(with: .cancelled).resume()
+  }
+
+  @Test func `the service thread is rung once until it has looked`() {
+    var machine = open()
+    #expect(machine.close(code: 1000).needsService)
+    #expect(!machine.abandon().needsService)
+    _ = machine.takeWants()
+    #expect(machine.end(with: .cancelled, isAbandoned: true).needsService)
+  }
+
+  @Test func `letting go does not cut a close short, and drops everything else`() {
+    var closing = open()
+    _ = closing.close(code: 1000)
+    _ = closing.letGo()
+    #expect(!closing.takeWants().kill)
+    var idle = open()
+    _ = idle.letGo()
+    #expect(idle.takeWants().kill)
+  }
+
+  /// What a receiver gets that need not wait.
+  private func receive(_ machine: inout LinkMachine) async
+    -> Result<InboundFrame, TransportError>
+  {
+    let ticket = machine.ticket()
+    return await withCheckedContinuation { continuation in
+      machine.receive(continuation, ticket: ticket, isCancelled: false).resume()
+    }
+  }
+
+  /// What a sender gets at once, or nil where it waits.
+  private func send(_ machine: inout LinkMachine) async -> Result<Void, TransportError>? {
+    let sender = Answer<LinkMachine.Sender>()
+    let outcome = Task { await withCheckedContinuation { sender.give($0) } }
+    let frame = LinkMachine.Outgoing(
+      ticket: machine.ticket(), payload: .ping, sender: await sender.value())
+    let wakeups = machine.send(frame, isCancelled: false)
+    wakeups.resume()
+    return wakeups.senders.isEmpty ? nil : await outcome.value
+  }
+}
