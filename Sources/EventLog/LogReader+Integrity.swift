@@ -51,7 +51,8 @@ extension LogReader {
     (
       "events or proofs of unknown relays",
       """
-      SELECT (SELECT count(*) FROM event WHERE relay NOT IN (SELECT id FROM relay))
+      SELECT (SELECT count(*) FROM event
+          WHERE relay IS NOT NULL AND relay NOT IN (SELECT id FROM relay))
         + (SELECT count(*) FROM provenance WHERE relay NOT IN (SELECT id FROM relay))
         + (SELECT count(*) FROM coverage WHERE relay NOT IN (SELECT id FROM relay))
         + (SELECT count(*) FROM gap WHERE relay NOT IN (SELECT id FROM relay))

@@ -1,0 +1,80 @@
+import EventLog
+import HotCache
+import SyncCore
+
+/// Keeps the cache caught up with the log.
+///
+/// It is told the head after every commit and pulls what is missing; several tellings while it
+/// works are one. What goes wrong in the cache stays here: ingest never waits for it to get well.
+actor CacheFeeder {
+  private let cache: HotCache
+  private let tasks: any TaskSpawner
+  private var target = LogSequence.start
+  private var applied = LogSequence.start
+  private var isRunning = false
+  private var isClosed = false
+  private var work: (any SpawnedTask)?
+  private var waiters: [Waiter] = []
+  private(set) var failure: CacheError?
+
+  private struct Waiter {
+    let sequence: LogSequence
+    let continuation: CheckedContinuation<Void, Never>
+  }
+
+  /// Entries folded between two looks at what else there is to do.
+  private static let step = 4000
+
+  init(cache: HotCache, tasks: any TaskSpawner) {
+    self.cache = cache
+    self.tasks = tasks
+  }
+
+  /// Tells that the log reaches to `head`, and returns at once.
+  func ring(_ head: LogSequence) {
+    target = max(target, head)
+    guard applied < target, !isRunning, !isClosed else { return }
+    isRunning = true
+    work = tasks.spawn("cache feeder") { [weak self] in await self?.run() }
+  }
+
+  /// Returns once the cache holds everything up to `sequence`, or cannot get there.
+  func reach(_ sequence: LogSequence) async {
+    ring(sequence)
+    guard applied < sequence, isRunning else { return }
+    await withCheckedContinuation { continuation in
+      waiters.append(Waiter(sequence: sequence, continuation: continuation))
+    }
+  }
+
+  /// Stops after the step that is running, and lets go everybody who waits.
+  func close() async {
+    isClosed = true
+    await work?.finished()
+    work = nil
+  }
+
+  private func run() async {
+    while applied < target && !isClosed {
+      do throws(CacheError) {
+        let reached = try await cache.catchUp(limit: Self.step)
+        failure = nil
+        // No step forward means that the log has nothing more to give.
+        if reached <= applied { break }
+        applied = reached
+        release { $0 <= reached }
+      } catch {
+        failure = error
+        break
+      }
+    }
+    isRunning = false
+    release { _ in true }
+  }
+
+  private func release(_ isDue: (LogSequence) -> Bool) {
+    let due = waiters.filter { isDue($0.sequence) }
+    waiters.removeAll { isDue($0.sequence) }
+    for waiter in due { waiter.continuation.resume() }
+  }
+}

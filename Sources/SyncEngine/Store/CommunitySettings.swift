@@ -1,0 +1,62 @@
+public import EventLog
+public import Nostr
+
+/// What is kept about a community beside its events.
+public struct CommunitySettings: Hashable, Sendable {
+  /// The first is its home, to which everything is written; the others are replicas to read from.
+  /// None: the community is offline.
+  public var relays: [RelayURL]
+  /// Nothing is ever published.
+  public var isMirror: Bool
+  /// The name of the key file to sign with; nil: the default identity.
+  public var identity: Text?
+  /// The key that the user accepted as the community's own, to which group state is held.
+  public var relaySelf: PublicKey?
+
+  public init(
+    relays: [RelayURL] = [], isMirror: Bool = false, identity: Text? = nil,
+    relaySelf: PublicKey? = nil
+  ) {
+    self.relays = relays
+    self.isMirror = isMirror
+    self.identity = identity
+    self.relaySelf = relaySelf
+  }
+
+  public var home: RelayURL? { relays.first }
+
+  public init(_ reader: LogReader) throws(LogError) {
+    func text(_ key: String) throws(LogError) -> String? {
+      try reader.setting(key).map { String(decoding: $0, as: UTF8.self) }
+    }
+    relays = (try text(Key.relays) ?? "").split(separator: "\n").compactMap { RelayURL($0) }
+    isMirror = try text(Key.mirror) == "true"
+    identity = try reader.setting(Key.identity).map { Text(utf8: $0) }
+    relaySelf = try text(Key.relaySelf).flatMap { PublicKey(hex: $0) }
+  }
+
+  /// Writes what differs from what is there.
+  public func save(to log: EventLog) async throws(LogError) {
+    let before = try CommunitySettings(log.reader)
+    if relays != before.relays {
+      let list = relays.map(\.description).joined(separator: "\n")
+      try await log.setSetting(Key.relays, relays.isEmpty ? nil : Array(list.utf8))
+    }
+    if isMirror != before.isMirror {
+      try await log.setSetting(Key.mirror, isMirror ? Array("true".utf8) : nil)
+    }
+    if identity != before.identity {
+      try await log.setSetting(Key.identity, identity.map { Array($0.utf8) })
+    }
+    if relaySelf != before.relaySelf {
+      try await log.setSetting(Key.relaySelf, relaySelf.map { Array($0.hex.utf8) })
+    }
+  }
+
+  private enum Key {
+    static let relays = "community.relays"
+    static let mirror = "community.mirror"
+    static let identity = "community.identity"
+    static let relaySelf = "community.self"
+  }
+}

@@ -1,0 +1,149 @@
+public import EventLog
+public import HotCache
+public import Nostr
+public import NostrCrypto
+import Platform
+public import SyncCore
+
+/// Where the stores of a community do their blocking work: threads of their own in the program,
+/// the one thread of the simulator there.
+public struct StoreExecutors: Sendable {
+  public let log: any SerialExecutor
+  public let cache: any SerialExecutor
+
+  public init(log: any SerialExecutor, cache: any SerialExecutor) {
+    self.log = log
+    self.cache = cache
+  }
+
+  /// A thread for each.
+  public static func threads() -> StoreExecutors {
+    StoreExecutors(log: ThreadExecutor(), cache: ThreadExecutor())
+  }
+}
+
+/// One community on the disk: its log, its cache, and the lock that makes this process the only
+/// writer.
+///
+/// Whatever changes the log goes through here, so that the cache hears of it.
+public final class CommunityStore: Sendable {
+  public let folder: String
+  public let log: EventLog
+  public let cache: HotCache
+  private let feeder: CacheFeeder
+  private let lock: Lock<FolderLock?>
+
+  static let logName = "log.sqlite"
+  static let cacheName = "cache"
+
+  public var reader: LogReader { log.reader }
+
+  public var views: CacheViews { cache.views }
+
+  private init(
+    folder: String, log: EventLog, cache: HotCache, feeder: CacheFeeder, lock: FolderLock
+  ) {
+    self.folder = folder
+    self.log = log
+    self.cache = cache
+    self.feeder = feeder
+    self.lock = Lock(lock)
+  }
+
+  /// Opens the community in `folder`, or makes it where the folder is empty or missing. The cache
+  /// begins to catch up at once; `caughtUp` waits for it.
+  public static func open(
+    folder: String, clock: any SyncClock, tasks: any TaskSpawner,
+    executors: StoreExecutors = .threads(), logOptions: LogOptions = LogOptions(),
+    cacheOptions: CacheOptions = CacheOptions()
+  ) async throws(StoreError) -> CommunityStore {
+    try Home.makeFolder(folder)
+    let lock = try FolderLock(folder: folder)
+    do throws(LogError) {
+      let log = try await EventLog.open(
+        path: folder + "/" + logName, executor: executors.log, clock: clock, options: logOptions)
+      let cache = await HotCache.open(
+        directory: folder + "/" + cacheName, log: log.reader, executor: executors.cache,
+        options: cacheOptions)
+      let feeder = CacheFeeder(cache: cache, tasks: tasks)
+      await feeder.ring(try log.reader.head())
+      return CommunityStore(folder: folder, log: log, cache: cache, feeder: feeder, lock: lock)
+    } catch {
+      throw StoreError.log(error)
+    }
+  }
+
+  // MARK: Writing
+
+  public func ingest(_ batch: IngestBatch) async throws(LogError) -> IngestResult {
+    let result = try await log.ingest(batch)
+    await feeder.ring(result.head)
+    return result
+  }
+
+  @discardableResult
+  public func note(_ fact: Fact) async throws(LogError) -> LogSequence {
+    let sequence = try await log.note(fact)
+    await feeder.ring(sequence)
+    return sequence
+  }
+
+  public func enqueue(
+    _ event: VerifiedEvent, to relays: [RelayURL], waitsFor: MessageID? = nil,
+    token: Text? = nil, state: DeliveryState = .queued
+  ) async throws(LogError) -> Message {
+    let message = try await log.enqueue(
+      event, to: relays, waitsFor: waitsFor, token: token, state: state)
+    await ring()
+    return message
+  }
+
+  public func record(_ change: DeliveryChange) async throws(LogError) {
+    try await log.record(change)
+  }
+
+  public func redate(
+    _ message: MessageID, as event: VerifiedEvent
+  ) async throws(LogError) -> Message {
+    let redated = try await log.redate(message, as: event)
+    await ring()
+    return redated
+  }
+
+  public func discard(_ message: MessageID) async throws(LogError) {
+    try await log.discard(message)
+    await ring()
+  }
+
+  // MARK: The cache
+
+  /// Returns once the views show everything that was committed before the call, or the cache has
+  /// said why it cannot.
+  public func caughtUp() async {
+    // The writer's own head is in memory, so this neither blocks nor fails before `close`.
+    guard let head = try? reader.head() else { return }
+    await feeder.reach(head)
+  }
+
+  /// Returns once the views show everything up to `sequence`.
+  public func caughtUp(to sequence: LogSequence) async { await feeder.reach(sequence) }
+
+  /// Why the cache could not be brought up to date, if it could not.
+  public func cacheFailure() async -> CacheError? { await feeder.failure }
+
+  private func ring() async {
+    // As in `caughtUp`.
+    guard let head = try? reader.head() else { return }
+    await feeder.ring(head)
+  }
+
+  // MARK: The end
+
+  /// Brings everything to the disk, closes all files and gives the folder free.
+  public func close() async {
+    await feeder.close()
+    await cache.close()
+    await log.close()
+    lock.withLock { $0 = nil }
+  }
+}

@@ -1,0 +1,118 @@
+import Glibc
+public import Nostr
+
+/// The folder that holds everything: one folder a community, and the keys.
+public struct Home: Hashable, Sendable {
+  public let path: String
+
+  public init(path: String) { self.path = path }
+
+  public var identityFolder: String { path + "/identity" }
+
+  public func folder(of community: CommunityName) -> String { path + "/" + community.text }
+
+  /// Every community that has a log here, sorted by name.
+  public func communities() -> [CommunityName] {
+    guard let folder = opendir(path) else { return [] }
+    defer { closedir(folder) }
+    var names: [CommunityName] = []
+    while let entry = readdir(folder) {
+      // The name is an array of a fixed size, which Swift sees as a tuple.
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if let community = CommunityName(folder: name), has(community) { names.append(community) }
+    }
+    return names.sorted()
+  }
+
+  public func has(_ community: CommunityName) -> Bool {
+    access(folder(of: community) + "/" + CommunityStore.logName, F_OK) == 0
+  }
+
+  /// The community that a word of the command line means: a relay's URL, a host, a host with a
+  /// port, or a name. Without a word: the only one there is.
+  public func community(named word: String?) throws(HomeError) -> CommunityName {
+    let known = communities()
+    guard let word else {
+      if known.count == 1 { return known[0] }
+      throw known.isEmpty ? HomeError.none(home: path) : HomeError.several(known)
+    }
+    guard let name = RelayURL(word).map({ CommunityName($0) }) ?? CommunityName(spelled: word)
+    else { throw HomeError.malformed(word) }
+    if known.contains(name) { return name }
+    // A host alone is enough where only one community is there.
+    let near = known.filter { $0.text.hasPrefix(name.text + ":") }
+    if near.count == 1 { return near[0] }
+    throw HomeError.unknown(name, known: known)
+  }
+
+  /// Makes a community's folder, which only its owner may enter; the home too where it is missing.
+  public func makeFolder(of community: CommunityName) throws(StoreError) {
+    try Self.makeFolder(folder(of: community))
+  }
+
+  static func makeFolder(_ folder: String) throws(StoreError) {
+    var made = folder.hasPrefix("/") ? "" : "."
+    for part in folder.split(separator: "/") {
+      made += "/" + part
+      guard mkdir(made, 0o700) != 0, errno != EEXIST else { continue }
+      let problem = errno
+      // Above the home there may be folders that cannot be written and are there all the same.
+      if access(made, F_OK) != 0 { throw StoreError(errno: problem, path: made) }
+    }
+  }
+}
+
+/// What names a community: the host and port of its home relay, or a word for one without a relay.
+public struct CommunityName: Hashable, Comparable, Sendable, CustomStringConvertible {
+  public let text: String
+
+  /// The one that imports go to where no other is known; it has no relay.
+  public static let archive = CommunityName(unchecked: "archive")
+
+  private init(unchecked text: String) { self.text = text }
+
+  public init(_ relay: RelayURL) { text = relay.hostAndPort }
+
+  /// - Parameter folder: A folder's name; nil for folders that are something else.
+  public init?(folder: String) {
+    guard !folder.isEmpty, folder != "identity", !folder.hasPrefix("."), folder.utf8.count < 256,
+      folder.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x2f && $0 != 0x7f })
+    else { return nil }
+    text = folder
+  }
+
+  /// - Parameter word: A host, a host with a port, or a name, in any case.
+  init?(spelled word: String) {
+    guard !word.contains("@"), !word.contains("://") else { return nil }
+    self.init(folder: word.lowercased())
+  }
+
+  public var description: String { text }
+
+  public static func < (left: CommunityName, right: CommunityName) -> Bool {
+    left.text < right.text
+  }
+}
+
+/// Why no community could be chosen.
+public enum HomeError: Error, Hashable, Sendable, CustomStringConvertible {
+  case none(home: String)
+  case several([CommunityName])
+  case unknown(CommunityName, known: [CommunityName])
+  case malformed(String)
+
+  public var description: String {
+    switch self {
+    case .none(let home): "there is no community in \(home) yet"
+    case .several(let known):
+      "which community? " + known.map(\.text).joined(separator: ", ")
+    case .unknown(let name, let known):
+      "there is no community \(name) here; "
+        + (known.isEmpty
+          ? "there is none yet" : "known: " + known.map(\.text).joined(separator: ", "))
+    case .malformed: "a community is named by ws://HOST[:PORT], wss://HOST[:PORT] or HOST[:PORT]"
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import Glibc
+
+/// Some whole lines of a stream, cut but not copied.
+public struct LineBlock: Sendable {
+  /// One line of the stream that is not blank.
+  public struct Line: Sendable, Hashable {
+    /// Counted from 1, blank lines left out.
+    public let number: Int
+    /// Where in `bytes` it stands, without its end; nil for a line over the limit, whose bytes were
+    /// dropped.
+    public let range: Range<Int>?
+  }
+
+  public internal(set) var bytes: [UInt8] = []
+  public internal(set) var lines: [Line] = []
+}
+
+/// Cuts a stream of bytes into lines, holding no more than one unfinished line.
+public struct LineCutter: Sendable {
+  /// The longest line that is kept, without its end.
+  public let lineBytesMax: Int
+
+  private var block = LineBlock()
+  /// Where in `block.bytes` the unfinished line begins.
+  private var start = 0
+  private var number = 0
+  /// Inside a line that is too long: its bytes are dropped until its end.
+  private var isSkipping = false
+
+  public init(lineBytesMax: Int = 16 << 20) { self.lineBytesMax = lineBytesMax }
+
+  /// The bytes held, unfinished line and all.
+  public var heldBytes: Int { block.bytes.count }
+
+  /// Whether there are finished lines to take.
+  public var hasLines: Bool { !block.lines.isEmpty }
+
+  public mutating func append(_ chunk: [UInt8]) {
+    var searched = block.bytes.count
+    block.bytes.append(contentsOf: chunk)
+    while let end = lineFeed(from: searched) {
+      endLine(at: end)
+      searched = end + 1
+      start = searched
+    }
+    // One byte of grace for a carriage return, which is no part of the line.
+    if block.bytes.count - start > lineBytesMax + 1 { isSkipping = true }
+    if isSkipping { block.bytes.removeSubrange(start...) }
+  }
+
+  /// Ends the last line, where the stream ends without a line feed.
+  public mutating func finish() {
+    if isSkipping || block.bytes.count > start { endLine(at: block.bytes.count) }
+    start = block.bytes.count
+  }
+
+  /// Gives the finished lines away and keeps what is unfinished.
+  public mutating func take() -> LineBlock {
+    var taken = LineBlock()
+    taken.bytes.append(contentsOf: block.bytes[start...])
+    swap(&taken, &block)
+    taken.bytes.removeSubrange(start...)
+    start = 0
+    return taken
+  }
+
+  private mutating func endLine(at end: Int) {
+    if isSkipping {
+      isSkipping = false
+      number += 1
+      block.lines.append(LineBlock.Line(number: number, range: nil))
+      return
+    }
+    var range = start..<end
+    if let last = range.last, block.bytes[last] == 0x0d { range = start..<last }
+    let isBlank = block.bytes[range].allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0d }
+    if isBlank { return }
+    number += 1
+    let isTooLong = range.count > lineBytesMax
+    block.lines.append(LineBlock.Line(number: number, range: isTooLong ? nil : range))
+  }
+
+  private func lineFeed(from offset: Int) -> Int? {
+    block.bytes.withUnsafeBytes { bytes in
+      guard offset < bytes.count, let base = bytes.baseAddress,
+        let found = memchr(base + offset, 0x0a, bytes.count - offset)
+      else { return nil }
+      return UnsafeRawPointer(found) - base
+    }
+  }
+}
