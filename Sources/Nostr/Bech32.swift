@@ -40,6 +40,9 @@ public enum Bech32 {
   /// - Parameter prefix: Lowercase ASCII.
   public static func encode(prefix: String, _ data: some Collection<UInt8>) -> String {
     var groups: [UInt8] = []
+    groups.reserveCapacity(data.count * 8 / 5 + 8)
+    // What passes through here may be a secret key.
+    defer { wipe(&groups) }
     var bits: UInt32 = 0
     var count = 0
     for byte in data {
@@ -52,57 +55,67 @@ public enum Bech32 {
     }
     if count > 0 { groups.append(UInt8(truncatingIfNeeded: bits << UInt32(5 - count) & 31)) }
 
-    let name = Array(prefix.utf8)
-    let sum = polymod(expanded(name) + groups + [0, 0, 0, 0, 0, 0]) ^ 1
+    var checksum = Checksum(prefix: prefix.utf8)
+    for group in groups { checksum.add(group) }
+    for _ in 0..<6 { checksum.add(0) }
     for index in 0..<6 {
-      groups.append(UInt8(truncatingIfNeeded: sum >> UInt32(5 * (5 - index)) & 31))
+      groups.append(UInt8(truncatingIfNeeded: (checksum.sum ^ 1) >> UInt32(5 * (5 - index)) & 31))
     }
-    return String(decoding: name + [0x31] + groups.map { alphabet[Int($0)] }, as: UTF8.self)
+    var text = prefix + "1"
+    text.reserveCapacity(text.utf8.count + groups.count)
+    for group in groups { text.unicodeScalars.append(Unicode.Scalar(alphabet[Int(group)])) }
+    return text
   }
 
   /// The prefix in lowercase, and the data in bytes.
   public static func decode(
     _ text: some StringProtocol
   ) throws(Failure) -> (prefix: String, data: [UInt8]) {
-    let (name, groups) = try groups(Array(text.utf8))
-    return (String(decoding: name, as: UTF8.self), try bytes(groups))
+    guard text.utf8.count <= charactersMax else { throw .tooLong }
+    var characters = Array(text.utf8)
+    defer { wipe(&characters) }
+    try unifyCase(&characters)
+    guard let separator = characters.lastIndex(of: 0x31), separator > 0 else {
+      throw .missingSeparator
+    }
+    let data = (separator + 1)..<characters.count
+    // The characters are replaced by their values in place, and no slice of them is kept: a
+    // second owner would turn the wiping into a copy.
+    for position in data {
+      let value = values[Int(characters[position])]
+      guard value < 32 else { throw .invalidCharacter(at: position) }
+      characters[position] = value
+    }
+    guard data.count >= 6 else { throw .tooShort }
+    var checksum = Checksum(prefix: characters[..<separator])
+    for position in data { checksum.add(characters[position]) }
+    guard checksum.sum == 1 else { throw .checksum }
+    let prefix = String(decoding: characters[..<separator], as: UTF8.self)
+    return (prefix, try bytes(characters, data.dropLast(6)))
   }
 
-  private static func groups(
-    _ characters: [UInt8]
-  ) throws(Failure) -> (name: [UInt8], groups: ArraySlice<UInt8>) {
-    guard characters.count <= charactersMax else { throw .tooLong }
+  private static func unifyCase(_ characters: inout [UInt8]) throws(Failure) {
     var hasUpper = false
     var hasLower = false
-    for (position, character) in characters.enumerated() {
+    for position in characters.indices {
+      let character = characters[position]
       guard character >= 0x21, character <= 0x7e else { throw .invalidCharacter(at: position) }
       hasUpper = hasUpper || (character >= 0x41 && character <= 0x5a)
       hasLower = hasLower || (character >= 0x61 && character <= 0x7a)
+      characters[position] = lowercase(character)
     }
     guard !(hasUpper && hasLower) else { throw .mixedCase }
-    let lower = hasUpper ? characters.map(lowercase) : characters
-    guard let separator = lower.lastIndex(of: 0x31), separator > 0 else {
-      throw .missingSeparator
-    }
-    var groups: [UInt8] = []
-    for position in (separator + 1)..<lower.count {
-      let value = values[Int(lower[position])]
-      guard value < 32 else { throw .invalidCharacter(at: position) }
-      groups.append(value)
-    }
-    guard groups.count >= 6 else { throw .tooShort }
-    let name = Array(lower[..<separator])
-    guard polymod(expanded(name) + groups) == 1 else { throw .checksum }
-    return (name, groups.dropLast(6))
   }
 
-  private static func bytes(_ groups: ArraySlice<UInt8>) throws(Failure) -> [UInt8] {
+  private static func bytes(
+    _ groups: [UInt8], _ range: Range<Int>
+  ) throws(Failure) -> [UInt8] {
     var result: [UInt8] = []
-    result.reserveCapacity(groups.count * 5 / 8)
+    result.reserveCapacity(range.count * 5 / 8)
     var bits: UInt32 = 0
     var count = 0
-    for group in groups {
-      bits = (bits & 0xfff) << 5 | UInt32(group)
+    for position in range {
+      bits = (bits & 0xfff) << 5 | UInt32(groups[position])
       count += 5
       if count >= 8 {
         count -= 8
@@ -117,13 +130,23 @@ public enum Bech32 {
     character >= 0x41 && character <= 0x5a ? character | 0x20 : character
   }
 
-  private static func expanded(_ name: [UInt8]) -> [UInt8] {
-    name.map { $0 >> 5 } + [0] + name.map { $0 & 31 }
+  /// Overwrites bytes that are no longer needed, in their own storage.
+  @inline(never)
+  static func wipe(_ bytes: inout [UInt8]) {
+    for index in bytes.indices { bytes[index] = 0 }
   }
 
-  private static func polymod(_ values: [UInt8]) -> UInt32 {
-    var sum: UInt32 = 1
-    for value in values {
+  /// BIP-173's checksum over prefix and groups.
+  private struct Checksum {
+    private(set) var sum: UInt32 = 1
+
+    init(prefix: some Collection<UInt8>) {
+      for byte in prefix { add(byte >> 5) }
+      add(0)
+      for byte in prefix { add(byte & 31) }
+    }
+
+    mutating func add(_ value: UInt8) {
       let top = sum >> 25
       sum = (sum & 0x1ff_ffff) << 5 ^ UInt32(value)
       if top & 1 != 0 { sum ^= 0x3b6a_57b2 }
@@ -132,6 +155,5 @@ public enum Bech32 {
       if top & 8 != 0 { sum ^= 0x3d42_33dd }
       if top & 16 != 0 { sum ^= 0x2a14_62b3 }
     }
-    return sum
   }
 }

@@ -242,7 +242,7 @@ extension NIP19 {
     nsec: some StringProtocol, _ body: (UnsafeRawBufferPointer) throws(Problem) -> Result
   ) throws(Failure) -> Swift.Result<Result, Problem> {
     var (prefix, data) = try bech32(String(nsec))
-    defer { data.withUnsafeMutableBytes { wipe($0) } }
+    defer { Bech32.wipe(&data) }
     guard prefix == "nsec" else { throw .bech32(.prefix(expected: "nsec1")) }
     guard data.count == 32 else { throw .bech32(.payloadLength(data.count)) }
     return data.withUnsafeBytes { buffer in
@@ -254,10 +254,5 @@ extension NIP19 {
   public static func nsec(_ secret: UnsafeRawBufferPointer) -> String {
     precondition(secret.count == 32, "a secret key has 32 bytes")
     return Bech32.encode(prefix: "nsec", secret)
-  }
-
-  @inline(never)
-  private static func wipe(_ buffer: UnsafeMutableRawBufferPointer) {
-    for index in buffer.indices { buffer[index] = 0 }
   }
 }
