@@ -43,7 +43,8 @@ import Testing
     #expect(try await withDeadline(.seconds(60)) { .success(1) } == 1)
     let error = await failure {
       try await withDeadline(.milliseconds(1)) {
-        do { try await Task.sleep(for: .seconds(3600)) } catch {}
+        // A stream that nobody feeds ends only by cancellation.
+        for await _ in AsyncStream<Void>.makeStream().stream {}
         return .failure(.cancelled)
       }
     }

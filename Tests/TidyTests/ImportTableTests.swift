@@ -15,7 +15,7 @@ private let table: [String: Set<String>] = [
     "Nostr", "NostrCrypto", "SyncCore", "EventLog", "HotCache", "Platform", "Glibc",
   ],
   "Sources/RelayServer": [
-    "Nostr", "NostrCrypto", "SyncCore", "EventLog", "HotCache", "Platform",
+    "Nostr", "NostrCrypto", "SyncCore", "EventLog", "HotCache", "Platform", "Glibc",
   ],
   "Sources/RelaySocket": [
     "Nostr", "SyncCore", "Platform", "CWebSockets", "Foundation", "FoundationNetworking", "Glibc",
