@@ -9,32 +9,13 @@ enum Batch {
     // Several pieces a worker, so that one slow piece does not leave the others idle; not so many
     // that handing them out costs anything beside a signature.
     let pieces = min(work.width * 8, (count + pieceMin - 1) / pieceMin)
-    let slots = Slots<Element>(count: count)
+    let answers = Lock([[Element]](repeating: [], count: pieces))
     await work.run(count: pieces) { piece in
-      for index in count * piece / pieces..<count * (piece + 1) / pieces {
-        slots.set(index, to: answer(index))
-      }
+      let part = (count * piece / pieces..<count * (piece + 1) / pieces).map(answer)
+      answers.withLock { $0[piece] = part }
     }
-    return slots.take()
+    return answers.withLock { $0.flatMap { $0 } }
   }
 
   private static let pieceMin = 8
-}
-
-/// Memory for one result an index.
-private struct Slots<Element: Sendable>: @unchecked Sendable {
-  // Unchecked: every index belongs to one piece, a piece to one worker, and `take` comes after all.
-  private let elements: UnsafeMutableBufferPointer<Element>
-
-  init(count: Int) { elements = .allocate(capacity: count) }
-
-  func set(_ index: Int, to element: Element) { elements.initializeElement(at: index, to: element) }
-
-  /// Moves the results out and frees the memory; every index must have been set.
-  func take() -> [Element] {
-    defer { elements.deallocate() }
-    return Array(unsafeUninitializedCapacity: elements.count) { buffer, count in
-      count = buffer.moveInitialize(fromContentsOf: elements)
-    }
-  }
 }

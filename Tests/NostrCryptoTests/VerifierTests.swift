@@ -115,6 +115,15 @@ import Testing
     #expect(accepted == Vectors.wire.map(\.isAccepted))
   }
 
+  @Test func `a huge event between small ones is verified like them`() throws {
+    let signer = LocalSigner(try .small(4))
+    let huge = Text(utf8: [UInt8](repeating: 0x61, count: 3 << 20))
+    for content in ["before", huge, "after"] as [Text] {
+      let event = try signer.signed(.note(content)).event
+      #expect(throws: Never.self) { try verifier.verify(event) }
+    }
+  }
+
   @Test func `more authors than are kept change no verdict`() throws {
     let small = Verifier(authorsMax: 1)
     var events: [Event] = []
