@@ -57,7 +57,7 @@ let package = Package(
       "RelayServer",
       ["Nostr", "NostrCrypto", "SyncCore", "Platform", "EventLog", "HotCache"]),
     library("RelaySocket", ["Nostr", "SyncCore", "Platform", "CWebSockets"]),
-    library("Skep", ["SyncEngine", "RelaySocket"]),
+    library("Skep", ["SyncEngine", "SyncCore", "RelaySocket", "NostrCrypto", "Nostr"]),
     .executableTarget(
       name: "skep-cli",
       dependencies: [

@@ -11,6 +11,10 @@ public struct Limits: Sendable, Hashable {
   public var authAnswerGrace: Duration = .seconds(2)
   /// Refusals of AUTH in a row after which only the user can go on.
   public var authRefusalsMax = 5
+  /// Challenges answered on one connection.
+  public var authSignaturesMax = 16
+  /// How long a request waits for a relay that cannot be reached.
+  public var unreachedMax: Duration = .seconds(30)
   /// Silence after which the relay is pinged, and the wait for any answer to that.
   public var quietMax: Duration = .seconds(30)
   public var pongMax: Duration = .seconds(10)
@@ -51,6 +55,10 @@ public struct Limits: Sendable, Hashable {
   // Reconciliation.
   public var walksMax = 3
   public var recentWindow: Int64 = 7 * 86_400
+  /// Connections that may end in the middle of one page before its walk is given up.
+  public var walkDisconnectsMax = 5
+  /// How far the cache may fall behind before ingest waits for it.
+  public var cacheLag: Int64 = 12_000
   /// What is proved again at a reconnection, below the newest proof.
   public var resumeOverlap: Int64 = 3600
   public var pollInterval: Duration = .seconds(60)

@@ -20,7 +20,7 @@ private let table: [String: Set<String>] = [
   "Sources/RelaySocket": [
     "Nostr", "SyncCore", "Platform", "CWebSockets", "Foundation", "FoundationNetworking", "Glibc",
   ],
-  "Sources/Skep": ["SyncEngine", "RelaySocket"],
+  "Sources/Skep": ["SyncEngine", "SyncCore", "RelaySocket", "NostrCrypto", "Nostr"],
   "Sources/skep": [
     "SyncEngine", "RelayServer", "RelaySocket", "HotCache", "EventLog", "NostrCrypto", "Nostr",
     "SyncCore", "Platform", "CEdit", "Foundation", "Glibc",

@@ -1,0 +1,123 @@
+import Nostr
+
+// NIP-42. The exchange runs beside the state: a relay may challenge at any moment.
+extension ConnectionMachine {
+  mutating func challenged(_ challenge: Text, _ now: Duration) {
+    auth.challenge = challenge
+    guard canSign else {
+      // What needs no key may still be served.
+      if case .authenticating = state { becomeReady(now) }
+      return
+    }
+    if auth.signing == nil { sign(now) }
+  }
+
+  private mutating func sign(_ now: Duration) {
+    // A relay that challenges without end gets no signature without end.
+    guard let challenge = auth.challenge, auth.signatures < limits.authSignaturesMax else { return }
+    auth.signatures += 1
+    auth.signing = challenge
+    auth.isDone = false
+    auth.deadline = now + limits.signMax
+    if case .authenticating = state {
+      enter(.authenticating(deadline: now + limits.signMax + limits.authAnswerGrace))
+    }
+    effects.append(.sign(challenge: challenge))
+  }
+
+  mutating func signed(_ event: Event, _ challenge: Text, _ now: Duration) {
+    guard auth.signing == challenge else { return }
+    auth.signing = nil
+    // A newer challenge came while the signer worked: this signature is worth nothing now.
+    if auth.challenge != challenge { return sign(now) }
+    _ = budget.take(.auth, at: now)
+    auth.sent = event.id
+    auth.answered = challenge
+    auth.deadline = now + limits.authAnswerGrace
+    if case .authenticating = state {
+      enter(.authenticating(deadline: now + limits.authAnswerGrace))
+    }
+    effects.append(.send(ClientMessage.auth(event).json()))
+  }
+
+  mutating func signingFailed(_ why: Text, _ challenge: Text, _ now: Duration) {
+    guard auth.signing == challenge else { return }
+    auth.signing = nil
+    auth.deadline = nil
+    lastError = why
+    refuseAwaiting(why)
+    becomeReady(now)
+  }
+
+  /// The relay's OK for our AUTH event.
+  mutating func authAnswered(
+    _ isAccepted: Bool, _ text: Text, _ now: Duration, _ random: any RandomSource
+  ) {
+    if isAccepted || text.string.lowercased().contains("already authenticated") {
+      authRefusals = 0
+      return authenticated(now)
+    }
+    auth.deadline = nil
+    authRefusals += 1
+    switch RefusalClass(text) {
+    case .restricted, .blocked: refuse(text)
+    default:
+      // After a refusal the socket may be unusable, and the cause may pass: a clock, a database.
+      if authRefusals >= limits.authRefusalsMax { refuse(text) } else { fail(text, now, random) }
+    }
+  }
+
+  private mutating func authenticated(_ now: Duration) {
+    auth.isDone = true
+    auth.deadline = nil
+    becomeReady(now)
+    releaseAwaiting()
+  }
+
+  mutating func tickAuth(_ now: Duration) {
+    guard let deadline = auth.deadline, now >= deadline else { return }
+    auth.deadline = nil
+    if let challenge = auth.signing {
+      return signingFailed("the signer did not answer in time", challenge, now)
+    }
+    if auth.sent != nil {
+      // Some relays never answer an AUTH; whether they took it shows at the next request.
+      return authenticated(now)
+    }
+    refuseAwaiting("auth-required: the relay asked for AUTH without a challenge")
+  }
+
+  enum AuthWait { case wait, again, refused }
+
+  /// What to do with a request that the relay refused with `auth-required`.
+  mutating func needsAuth(hasRetried: Bool, _ now: Duration) -> AuthWait {
+    if hasRetried || !canSign { return .refused }
+    if auth.signing != nil { return .wait }
+    guard let challenge = auth.challenge else {
+      // Its challenge may come right behind.
+      auth.deadline = auth.deadline ?? now + limits.challengeGrace
+      return .wait
+    }
+    if auth.answered != challenge {
+      sign(now)
+      return .wait
+    }
+    // Asked before the AUTH was through: once more, and then it is the relay's last word.
+    return auth.isDone ? .again : .wait
+  }
+
+  private mutating func releaseAwaiting() {
+    for name in liveOrder where lives[name]?.phase == .awaitingAuth { lives[name]?.phase = .idle }
+    for id in askOrder where asks[id]?.phase == .awaitingAuth { asks[id]?.phase = .queued }
+    for id in publishOrder { publishes[id]?.isAwaitingAuth = false }
+  }
+
+  private mutating func refuseAwaiting(_ why: Text) {
+    for name in liveOrder where lives[name]?.phase == .awaitingAuth { refuseLive(name, why) }
+    for id in askOrder where asks[id]?.phase == .awaitingAuth { finish(id, .refused(why)) }
+    for id in publishOrder where publishes[id]?.isAwaitingAuth == true {
+      removePublish(id)
+      effects.append(.verdict(id, accepted: false, why))
+    }
+  }
+}

@@ -1,0 +1,202 @@
+import Nostr
+
+// What the relay says.
+extension ConnectionMachine {
+  mutating func received(
+    _ message: RelayMessage, _ now: Duration, _ random: any RandomSource
+  ) {
+    switch message {
+    case .event(let id, let event): receivedEvent(id, event, now)
+    case .eose(let id, let hints): receivedEOSE(id, PageEnd.EndHint(hints), now)
+    case .closed(let id, let text): receivedClosed(id, text, now)
+    case .ok(let id, let isAccepted, let text): receivedOK(id, isAccepted, text, now, random)
+    case .notice(let text): receivedNotice(text, now)
+    case .auth(let challenge):
+      switch state {
+      case .authenticating, .ready: challenged(challenge, now)
+      default: break
+      }
+    case .count, .negMessage, .negError: faults.unknownSubscriptions += 1
+    }
+  }
+
+  mutating func malformed(_ error: FrameError, _ now: Duration) {
+    guard case .badEvent(let id, let reason) = error else {
+      faults.malformedFrames += 1
+      return
+    }
+    faults.unreadableEvents += 1
+    guard let target = open[id]?.target else { return }
+    progress(id, now)
+    effects.append(.unreadable(target, reason))
+  }
+
+  private mutating func receivedEvent(_ id: SubscriptionID, _ event: Event, _ now: Duration) {
+    guard let request = open[id] else {
+      // A relay may race a late event to an id that we have closed.
+      faults.unknownSubscriptions += 1
+      return
+    }
+    if request.wanted.matches(event) {
+      progress(id, now)
+      return effects.append(.event(request.target, event, .inside))
+    }
+    guard let bare = request.bare, bare.matches(event) else {
+      faults.foreignEvents += 1
+      return
+    }
+    faults.foreignEvents += 1
+    progress(id, now)
+    let isAbove = request.until.map { event.createdAt > $0 } ?? false
+    let fit: Fit = isAbove ? .aboveUntil : .belowSince
+    effects.append(.event(request.target, event, fit))
+  }
+
+  /// Only what belongs to the request itself moves its deadline: chatter does not.
+  private mutating func progress(_ id: SubscriptionID, _ now: Duration) {
+    guard let deadline = open[id]?.deadline else { return }
+    open[id]?.hasProgress = true
+    open[id]?.notice = nil
+    open[id]?.deadline = max(deadline, now + limits.answerIdleMax)
+  }
+
+  private mutating func receivedEOSE(
+    _ id: SubscriptionID, _ hint: PageEnd.EndHint, _ now: Duration
+  ) {
+    guard let request = open[id] else {
+      faults.unknownSubscriptions += 1
+      return
+    }
+    hasAnswered = true
+    switch request.target {
+    case .ask(let ask):
+      close(id)
+      budget.answered(at: now)
+      finish(ask, .complete(hint))
+    case .live(let name):
+      guard lives[name]?.phase == .asked(id) else { return }
+      open[id]?.deadline = nil
+      open[id]?.hasProgress = true
+      lives[name]?.phase = .confirmed(id)
+      lives[name]?.attempts = 0
+      effects.append(.subscription(name, .live))
+    }
+  }
+
+  private mutating func receivedClosed(_ id: SubscriptionID, _ text: Text, _ now: Duration) {
+    guard let request = open.removeValue(forKey: id) else {
+      faults.unknownSubscriptions += 1
+      return
+    }
+    hasAnswered = true
+    refused(request.target, text, now)
+  }
+
+  /// One request was refused; the others on this connection go on.
+  private mutating func refused(_ target: Target, _ text: Text, _ now: Duration) {
+    switch RefusalClass.subscriptionVerdict(text) {
+    case .pause(let wait):
+      budget.refused(retryAfter: wait, at: now)
+      again(target, text, at: nil, now)
+    case .authenticate: awaitAuth(target, text, now)
+    case .retry: again(target, text, at: now, now)
+    case .terminal: giveUp(target, text)
+    case .crowded:
+      subscriptionsLearned = max(2, open.count)
+      if case .live(let name) = target {
+        lives[name]?.phase = .parked
+        effects.append(.subscription(name, .parked))
+      } else {
+        again(target, text, at: now, now)
+      }
+    }
+  }
+
+  private mutating func giveUp(_ target: Target, _ text: Text) {
+    switch target {
+    case .ask(let id): finish(id, .refused(text))
+    case .live(let name): refuseLive(name, text)
+    }
+  }
+
+  /// Asks again under a new id: after a wait from `start` on, or as soon as the budget allows.
+  private mutating func again(
+    _ target: Target, _ text: Text, at start: Duration?, _ now: Duration
+  ) {
+    switch target {
+    case .ask(let id):
+      asks[id]?.attempts += 1
+      guard let attempts = asks[id]?.attempts, attempts < limits.askAttemptsMax else {
+        return giveUp(target, text)
+      }
+      let until = start.map { $0 + Backoff.delay(attempt: attempts, fraction: 1) }
+      asks[id]?.phase = until.map { .waiting(until: $0) } ?? .queued
+    case .live(let name):
+      lives[name]?.attempts += 1
+      let attempts = lives[name]?.attempts ?? 1
+      // A wanted feed is never given up for an error that passes; it only waits longer.
+      let until = start.map { $0 + Backoff.delay(attempt: attempts, fraction: 1) }
+      lives[name]?.phase = until.map { .waiting(until: $0) } ?? .idle
+      effects.append(.subscription(name, .wanted))
+    }
+  }
+
+  private mutating func awaitAuth(_ target: Target, _ text: Text, _ now: Duration) {
+    let hasRetried: Bool
+    switch target {
+    case .ask(let id): hasRetried = asks[id]?.hasRetriedAuth ?? true
+    case .live(let name): hasRetried = lives[name]?.hasRetriedAuth ?? true
+    }
+    let wait = needsAuth(hasRetried: hasRetried, now)
+    if wait == .refused { return giveUp(target, text) }
+    switch target {
+    case .ask(let id):
+      asks[id]?.hasRetriedAuth = true
+      asks[id]?.phase = wait == .again ? .queued : .awaitingAuth
+    case .live(let name):
+      lives[name]?.hasRetriedAuth = true
+      lives[name]?.phase = wait == .again ? .idle : .awaitingAuth
+    }
+  }
+
+  private mutating func receivedNotice(_ text: Text, _ now: Duration) {
+    faults.notices += 1
+    effects.append(.notice(text))
+    let quiet = open.filter { !$0.value.hasProgress }.keys.sorted()
+    switch RefusalClass(text) {
+    case .rateLimited(let wait):
+      budget.refused(retryAfter: wait, at: now)
+      for id in quiet { closeAnd(id) { $0.again($1, text, at: nil, now) } }
+    case .authRequired:
+      for id in quiet { closeAnd(id) { $0.awaitAuth($1, text, now) } }
+    default:
+      guard Self.soundsLikeARefusal(text) else { return }
+      suspect(quiet, text, now)
+    }
+  }
+
+  private mutating func closeAnd(
+    _ id: SubscriptionID, _ body: (inout ConnectionMachine, Target) -> Void
+  ) {
+    guard let target = open[id]?.target else { return }
+    close(id)
+    body(&self, target)
+  }
+
+  /// A NOTICE names no request. Where only one can be meant it is given a last moment to answer.
+  private mutating func suspect(_ quiet: [SubscriptionID], _ text: Text, _ now: Duration) {
+    guard quiet.count == 1, let id = quiet.first, let deadline = open[id]?.deadline else { return }
+    open[id]?.notice = text
+    open[id]?.deadline = min(deadline, now + limits.noticeGrace)
+  }
+
+  private static func soundsLikeARefusal(_ text: Text) -> Bool {
+    if RefusalClass(text) != .unknown { return true }
+    let words = text.string.lowercased()
+    return [
+      "invalid", "error", "bad ", "could not", "cannot", "not allowed", "unsupported",
+      "too many", "too long", "too large", "denied", "forbidden", "required", "unauthorized",
+      "limit",
+    ].contains { words.contains($0) }
+  }
+}

@@ -1,0 +1,254 @@
+public import Nostr
+
+/// What is done about the messages that one relay has yet to accept, and when.
+///
+/// It owns the state of each delivery from load to end, and the order. It does not sign, send or
+/// store: it says what to record, what to hand over, what to ask the relay for, and what to re-date.
+///
+/// Invariants:
+/// * What is handed over was recorded as handed over first.
+/// * In one group, messages go in the order in which they were written, one at a time; one that is
+///   refused steps aside and holds up nobody but those that answer it.
+/// * A message whose fate is unknown is looked for at the relay before it is sent again, and what is
+///   sent again are the same bytes.
+/// * Nothing but the relay's acceptance, or the event seen at the relay, makes a message `sent`.
+public struct OutboxPolicy: Sendable {
+  /// One message on its way to this relay.
+  public struct Item: Hashable, Sendable {
+    public var delivery: Delivery
+    public let createdAt: Timestamp
+
+    public init(delivery: Delivery, createdAt: Timestamp) {
+      self.delivery = delivery
+      self.createdAt = createdAt
+    }
+  }
+
+  public enum Input: Sendable {
+    /// A message from the log, at the start or just written.
+    case added(Item)
+    case connected
+    case disconnected
+    /// How old an event the relay takes, in seconds; nil where it named no limit.
+    case dateWindow(Int64?)
+    case verdict(EventID, accepted: Bool, Text)
+    case unanswered(EventID, isHanded: Bool, Text)
+    /// The relay sent the event itself.
+    case echoed(EventID)
+    /// Whether the relay has the event; nil: it did not say.
+    case looked(EventID, isThere: Bool?)
+    /// The message has a new event.
+    case redated(Item)
+    case redatingFailed(MessageID, Text)
+    /// The user wants it tried again, whatever the relay said.
+    case retry(MessageID)
+    case discarded(MessageID)
+    case tick
+  }
+
+  public enum Effect: Hashable, Sendable {
+    /// To be on the disk before the effects after it.
+    case record(Delivery)
+    case publish(MessageID, EventID)
+    /// Ask the relay for the event by its id.
+    case look(EventID)
+    /// Give the message, and those that wait for it, a new date.
+    case redate(MessageID)
+  }
+
+  /// Whether a message may get a new date where its own is outside the relay's window.
+  public let isRedating: Bool
+  public let limits: Limits
+  public internal(set) var isConnected = false
+  var dateWindow: Int64?
+  var entries: [MessageID: Entry] = [:]
+  /// The order in which the messages were written.
+  var order: [MessageID] = []
+  var byEvent: [EventID: MessageID] = [:]
+  var effects: [Effect] = []
+
+  struct Entry: Sendable {
+    enum Activity: Hashable, Sendable {
+      case idle
+      case publishing
+      case looking
+      case redating
+    }
+
+    var item: Item
+    var activity = Activity.idle
+    var notBefore: Duration?
+    /// Whether a wait holds over a reconnection, because the relay asked for it.
+    var isWaitAsked = false
+    var errors = 0
+    var unknowns = 0
+    var wasRefusedForTime = false
+    /// Whether the relay said that it does not have it, since it was last handed over.
+    var isKnownAbsent = false
+    var ignoresParent = false
+  }
+
+  public init(limits: Limits, isRedating: Bool) {
+    self.limits = limits
+    self.isRedating = isRedating
+  }
+
+  /// Takes one input and returns what has to be done, in order.
+  ///
+  /// - Parameters:
+  ///   - now: The steady clock's time, for waits.
+  ///   - wall: The wall time, for dates and for what is recorded.
+  public mutating func handle(
+    _ input: Input, at now: Duration, wall: Timestamp, using random: any RandomSource
+  ) -> [Effect] {
+    effects.removeAll(keepingCapacity: true)
+    switch input {
+    case .added(let item): add(item, now, wall)
+    case .connected: connected()
+    case .disconnected: isConnected = false
+    case .dateWindow(let window): dateWindow = window
+    case .verdict(let id, let isAccepted, let text):
+      verdict(id, isAccepted, text, now, wall, random)
+    case .unanswered(let id, let isHanded, let why):
+      unanswered(id, isHanded, why, now, wall, random)
+    case .echoed(let id): accept(id)
+    case .looked(let id, let isThere): looked(id, isThere, now, wall, random)
+    case .redated(let item): redated(item)
+    case .redatingFailed(let id, let why): redatingFailed(id, why)
+    case .retry(let id): retry(id, wall)
+    case .discarded(let id): forget(id)
+    case .tick: break
+    }
+    advance(now, wall)
+    return effects
+  }
+
+  /// The deliveries in the order in which they were written.
+  public var deliveries: [Delivery] { order.compactMap { entries[$0]?.item.delivery } }
+
+  /// Whether nothing is left that the engine will do by itself.
+  public var isSettled: Bool { entries.values.allSatisfy { !$0.item.delivery.state.isOpen } }
+
+  /// Whether nothing is left to do now: what is open waits for a time far off or for the user.
+  public var isAtRest: Bool {
+    entries.values.allSatisfy { entry in
+      switch entry.item.delivery.state {
+      case .queued, .sending, .unknown: false
+      case .held, .refused, .expired, .sent: true
+      }
+    }
+  }
+
+  public func isOpen(_ id: EventID) -> Bool {
+    byEvent[id].flatMap { entries[$0] }.map { $0.item.delivery.state != .sent } ?? false
+  }
+
+  /// When `tick` is due.
+  public var deadline: Duration? {
+    guard isConnected else { return nil }
+    return entries.values.compactMap { entry in
+      entry.activity == .idle && entry.item.delivery.state.isOpen ? entry.notBefore : nil
+    }.min()
+  }
+}
+
+// MARK: What goes next
+
+extension OutboxPolicy {
+  private mutating func advance(_ now: Duration, _ wall: Timestamp) {
+    guard isConnected else { return }
+    var busyLanes: Set<Text> = []
+    for id in order {
+      guard let entry = entries[id], entry.item.delivery.state.isOpen else { continue }
+      let lane = entry.item.delivery.group
+      if let lane, busyLanes.contains(lane) { continue }
+      if entry.activity != .idle {
+        if let lane { busyLanes.insert(lane) }
+        continue
+      }
+      if waitsForParent(id, entry) { continue }
+      if let lane { busyLanes.insert(lane) }
+      if let notBefore = entry.notBefore, now < notBefore { continue }
+      begin(id, wall)
+    }
+  }
+
+  /// Whether the message must stay behind one that it answers.
+  private mutating func waitsForParent(_ id: MessageID, _ entry: Entry) -> Bool {
+    guard let parent = entry.item.delivery.waitsFor, !entry.ignoresParent,
+      let state = entries[parent]?.item.delivery.state, state != .sent
+    else { return false }
+    let why =
+      state.isOpen
+      ? "waits until message \(parent) is accepted"
+      : "the message that it answers (\(parent)) was not accepted"
+    hold(id, Text(why))
+    return true
+  }
+
+  private mutating func begin(_ id: MessageID, _ wall: Timestamp) {
+    guard let entry = entries[id] else { return }
+    entries[id]?.notBefore = nil
+    entries[id]?.isWaitAsked = false
+    if entry.item.delivery.state == .unknown, !entry.isKnownAbsent {
+      entries[id]?.activity = .looking
+      return effects.append(.look(entry.item.delivery.eventID))
+    }
+    if isTooOld(entry, wall), entry.item.delivery.handedAt == nil || entry.wasRefusedForTime {
+      return leaveWindow(id, entry)
+    }
+    entries[id]?.activity = .publishing
+    entries[id]?.isKnownAbsent = false
+    change(id) { delivery in
+      delivery.state = .sending
+      delivery.attempts += 1
+      delivery.reason = nil
+      delivery.nextAttemptAt = nil
+      delivery.handedAt = delivery.handedAt ?? wall
+    }
+    effects.append(.publish(id, entry.item.delivery.eventID))
+  }
+
+  /// Whether the relay is known to take no event of this date any more.
+  private func isTooOld(_ entry: Entry, _ wall: Timestamp) -> Bool {
+    guard let dateWindow else { return false }
+    return entry.item.createdAt < wall - dateWindow
+  }
+
+  /// The date is outside the relay's window: a new date, or the user's decision.
+  private mutating func leaveWindow(_ id: MessageID, _ entry: Entry) {
+    guard isRedating else {
+      return change(id) { delivery in
+        delivery.state = .expired
+        delivery.reason = delivery.reason ?? "its date is outside the relay's window"
+        delivery.nextAttemptAt = nil
+      }
+    }
+    // A relay that was handed the old event is asked for it first: a second one would be a double.
+    if entry.item.delivery.handedAt != nil, !entry.isKnownAbsent {
+      entries[id]?.activity = .looking
+      return effects.append(.look(entry.item.delivery.eventID))
+    }
+    entries[id]?.activity = .redating
+    effects.append(.redate(id))
+  }
+
+  mutating func hold(_ id: MessageID, _ why: Text) {
+    guard let delivery = entries[id]?.item.delivery,
+      delivery.state != .held || delivery.reason != why
+    else { return }
+    change(id) { delivery in
+      delivery.state = .held
+      delivery.reason = why
+      delivery.nextAttemptAt = nil
+    }
+  }
+
+  mutating func change(_ id: MessageID, _ body: (inout Delivery) -> Void) {
+    guard var delivery = entries[id]?.item.delivery else { return }
+    body(&delivery)
+    guard delivery != entries[id]?.item.delivery else { return }
+    entries[id]?.item.delivery = delivery
+    effects.append(.record(delivery))
+  }
+}

@@ -1,0 +1,395 @@
+import EventLog
+import Nostr
+import NostrCrypto
+import SyncCore
+
+/// The connection to one relay: it feeds a `ConnectionMachine` with frames and time and performs
+/// what that decides.
+///
+/// Frames are pulled one by one, and everything that one of them brings is verified and taken over
+/// before the next is pulled once a small buffer is full; so the store sets the pace of the socket.
+actor RelayConnection {
+  nonisolated let url: RelayURL
+  private let ports: Ports
+  private let signer: (any Signer)?
+  private let verifier: Verifier
+  private let sink: any RelayReportSink
+  private let limits: Limits
+  private(set) var machine: ConnectionMachine
+
+  private var link: (any TransportLink)?
+  private var writer: FrameWriter?
+  /// Counts connections, so that what belongs to an earlier one is told apart.
+  private var generation = 0
+  private var opening: (any SpawnedTask)?
+  private var reading: (any SpawnedTask)?
+  private var writing: (any SpawnedTask)?
+  private var isInformed = false
+  private var alarm = Alarm()
+  private var flushAlarm = Alarm()
+  private var askNext: UInt64 = 1
+  private var pages: [AskID: OpenPage] = [:]
+  private var liveEvents: [Event] = []
+  private var liveRejects: [Reject] = []
+
+  private struct OpenPage {
+    let tally: @Sendable () -> PageTally
+    let overflow: PageOverflow
+    var page: FetchedPage
+    var unverified: [Event] = []
+    /// Changes when the page begins anew, so that a late verdict is not counted twice.
+    var edition = 0
+    let continuation: CheckedContinuation<FetchedPage, Never>
+  }
+
+  init(
+    _ url: RelayURL, ports: Ports, signer: (any Signer)?, verifier: Verifier,
+    sink: any RelayReportSink, limits: Limits
+  ) {
+    self.url = url
+    self.ports = ports
+    self.signer = signer
+    self.verifier = verifier
+    self.sink = sink
+    self.limits = limits
+    machine = ConnectionMachine(
+      limits: limits, canSign: signer != nil, at: ports.clock.uptime())
+  }
+
+  // MARK: What the engine wants
+
+  func start() async { await take(.start) }
+
+  func stop() async {
+    await take(.stop)
+    alarm.cancel()
+    flushAlarm.cancel()
+    opening?.cancel()
+    await reading?.finished()
+    await writing?.finished()
+  }
+
+  func suspend() async { await take(.suspend) }
+
+  func resume() async { await take(.resume) }
+
+  func want(_ feeds: [(SubscriptionName, [Filter])]) async {
+    for (name, filters) in feeds { await take(.want(name, filters)) }
+  }
+
+  func unwant(_ name: SubscriptionName) async { await take(.unwant(name)) }
+
+  func publish(_ event: Event) async { await take(.publish(event)) }
+
+  /// Asks for one page of stored events and returns when it has ended, one way or another.
+  func fetch(
+    _ request: HistoryWalk.Request, overflow: @escaping PageOverflow = { _, _ in }
+  ) async -> FetchedPage {
+    let id = AskID(askNext)
+    askNext += 1
+    let now = ports.clock.now()
+    let tally: @Sendable () -> PageTally = { request.tally(now: now) }
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        pages[id] = OpenPage(
+          tally: tally, overflow: overflow, page: FetchedPage(tally: tally(), end: .cancelled),
+          continuation: continuation)
+        let effects = step(Task.isCancelled ? .cancel(id) : .ask(id, request))
+        if pages[id] != nil, Task.isCancelled { finish(id, .cancelled) }
+        performLater(effects)
+      }
+    } onCancel: {
+      _ = ports.tasks.spawn("cancel request") { [weak self] in await self?.cancel(id) }
+    }
+  }
+
+  private func cancel(_ id: AskID) async { await take(.cancel(id)) }
+
+  // MARK: The machine
+
+  private func step(_ input: ConnectionMachine.Input) -> [ConnectionMachine.Effect] {
+    let effects = machine.handle(input, at: ports.clock.uptime(), using: ports.random)
+    // Events only move deadlines away: an alarm that rings too early does no harm.
+    if case .received(.event) = input { return effects }
+    alarm.set(machine.deadline, "relay alarm", ports) { [weak self] in await self?.tick() }
+    return effects
+  }
+
+  private func take(_ input: ConnectionMachine.Input) async {
+    // The machine has moved before the first suspension: an input that arrives while an effect is
+    // running meets a settled state.
+    for effect in step(input) { await perform(effect) }
+  }
+
+  private func tick() async {
+    alarm.rang()
+    await take(.tick)
+  }
+
+  /// Performs effects from a place that must not wait. Frames leave in order, because they are
+  /// queued before this returns.
+  private func performLater(_ effects: [ConnectionMachine.Effect]) {
+    var rest: [ConnectionMachine.Effect] = []
+    for effect in effects {
+      if case .send(let frame) = effect { writer?.send(frame) } else { rest.append(effect) }
+    }
+    guard !rest.isEmpty else { return }
+    let left = rest
+    _ = ports.tasks.spawn("relay effects") { [weak self] in await self?.perform(left) }
+  }
+
+  private func perform(_ effects: [ConnectionMachine.Effect]) async {
+    for effect in effects { await perform(effect) }
+  }
+
+  private func perform(_ effect: ConnectionMachine.Effect) async {
+    switch effect {
+    case .open: open()
+    case .close: drop { $0.close(code: 1000) }
+    case .abandon: drop { $0.abandon() }
+    case .send(let frame): writer?.send(frame)
+    case .ping: ping()
+    case .sign(let challenge): sign(challenge)
+    case .event(.ask(let id), let event, let fit): await add(event, fit, to: id)
+    case .event(.live, let event, _): await addLive(event)
+    case .unreadable(let target, let error): addUnreadable(target, error)
+    case .restarted(let id): restart(id)
+    case .answered(let id, let end): await answered(id, end)
+    case .subscription(let name, let state):
+      await flushLive()
+      await report(.subscription(name, state))
+    case .verdict(let id, let isAccepted, let text):
+      await report(.verdict(id, accepted: isAccepted, text))
+    case .unanswered(let id, let isHanded, let why):
+      await report(.unanswered(id, isHanded: isHanded, why))
+    case .state(let state): await report(.state(state))
+    case .notice(let text): await report(.notice(text))
+    }
+  }
+
+  private func report(_ report: RelayReport) async { await sink.take(report, from: url) }
+
+  // MARK: The socket
+
+  private func open() {
+    generation += 1
+    let mine = generation
+    let (transport, url, size) = (ports.transport, url, limits.frameBytesMax)
+    opening = ports.tasks.spawn("relay opener") { [weak self] in
+      do throws(TransportError) {
+        let link = try await transport.open(url, frameBytesMax: size)
+        guard let self else { return link.abandon() }
+        await self.opened(link, mine)
+      } catch {
+        await self?.ended(error, mine)
+      }
+    }
+    inform()
+  }
+
+  private func opened(_ link: any TransportLink, _ mine: Int) async {
+    guard mine == generation, case .connecting = machine.state else { return link.abandon() }
+    self.link = link
+    let writer = FrameWriter()
+    self.writer = writer
+    writing = ports.tasks.spawn("relay writer") { await writer.run(link) }
+    reading = ports.tasks.spawn("relay reader") { [weak self] in
+      while let self, await self.readOne(link, mine) {}
+    }
+    await take(.opened)
+  }
+
+  private func readOne(_ link: any TransportLink, _ mine: Int) async -> Bool {
+    do throws(TransportError) {
+      let frame = try await link.receive()
+      guard mine == generation else { return false }
+      await received(frame)
+      return true
+    } catch {
+      await ended(error, mine)
+      return false
+    }
+  }
+
+  private func ended(_ error: TransportError, _ mine: Int) async {
+    guard mine == generation else { return }
+    await flushLive()
+    await take(.ended(Text(error.description)))
+  }
+
+  private func received(_ frame: InboundFrame) async {
+    switch frame {
+    case .pong: await take(.heard)
+    case .tooLarge: await take(.oversized)
+    case .message(let bytes):
+      do throws(FrameError) {
+        await take(.received(try RelayMessage.parse(bytes)))
+      } catch {
+        await take(.malformed(error))
+      }
+    }
+  }
+
+  private func drop(_ end: (any TransportLink) -> Void) {
+    // What a lost connection still had buffered was received in full and is kept.
+    generation += 1
+    writer?.end()
+    opening?.cancel()
+    if let link { end(link) }
+    link = nil
+    writer = nil
+    guard !liveEvents.isEmpty || !liveRejects.isEmpty else { return }
+    _ = ports.tasks.spawn("relay flush") { [weak self] in await self?.flushLive() }
+  }
+
+  private func ping() {
+    guard let link else { return }
+    _ = ports.tasks.spawn("relay ping") {
+      // A ping that cannot be sent is a connection that ends, which its reader hears of.
+      try? await link.ping()
+    }
+  }
+
+  /// Fetches the relay's document once; what it says is no more than a hint.
+  private func inform() {
+    guard !isInformed else { return }
+    let (fetcher, url) = (ports.relayInformation, url)
+    _ = ports.tasks.spawn("relay document") { [weak self] in
+      // Why there is no document makes no difference: then there are no hints.
+      let document = try? await fetcher.document(of: url)
+      await self?.informed(document.flatMap { RelayInformation(document: $0) })
+    }
+  }
+
+  private func informed(_ information: RelayInformation?) async {
+    guard !isInformed else { return }
+    isInformed = information != nil
+    await take(.information(information))
+    await report(.information(information))
+  }
+
+  private func sign(_ challenge: Text) {
+    guard let signer else { return }
+    let draft = EventDraft(
+      createdAt: ports.clock.now(), kind: .relayAuth,
+      tags: Tags([["relay", Text(url.description)], ["challenge", challenge]]), content: .empty)
+    _ = ports.tasks.spawn("relay auth") { [weak self] in
+      do throws(SignerError) {
+        let event = try await signer.sign(draft)
+        await self?.take(.signed(event.event, challenge: challenge))
+      } catch {
+        await self?.take(.signingFailed(Text(error.description), challenge: challenge))
+      }
+    }
+  }
+
+  // MARK: Pages
+
+  private func add(_ event: Event, _ fit: ConnectionMachine.Fit, to id: AskID) async {
+    switch fit {
+    case .aboveUntil: pages[id]?.page.tally.addAboveUntil()
+    case .belowSince: pages[id]?.page.tally.addBelowSince()
+    case .inside:
+      pages[id]?.unverified.append(event)
+      guard let count = pages[id]?.unverified.count, count >= limits.verifyBatch else { return }
+      await verify(id)
+    }
+  }
+
+  private func verify(_ id: AskID) async {
+    guard var open = pages[id], !open.unverified.isEmpty else { return }
+    let events = open.unverified
+    let edition = open.edition
+    pages[id]?.unverified = []
+    let verdicts = await verifier.verify(events, on: ports.work)
+    // The page may have ended or begun anew meanwhile.
+    guard pages[id]?.edition == edition else { return }
+    open = pages[id] ?? open
+    pages[id] = nil
+    Self.take(verdicts, of: events, into: &open.page)
+    let spills = open.page.events.count >= limits.chunkEventsMax
+    let (events1, rejected) = (open.page.events, open.page.rejected)
+    if spills {
+      open.page.events = []
+      open.page.rejected = []
+    }
+    pages[id] = open
+    if spills { await open.overflow(events1, rejected) }
+  }
+
+  private static func take(
+    _ verdicts: [Result<VerifiedEvent, VerifyFailure>], of events: [Event],
+    into page: inout FetchedPage
+  ) {
+    for (event, verdict) in zip(events, verdicts) {
+      switch verdict {
+      case .success(let verified):
+        page.tally.addVerified(event.position)
+        page.events.append(verified)
+      case .failure(let failure):
+        page.tally.addInvalid(event.createdAt)
+        page.rejected.append(Reject(id: Text(event.id.hex), reason: failure.reason))
+      }
+    }
+  }
+
+  private func addUnreadable(_ target: ConnectionMachine.Target, _ error: ScanError) {
+    let reject = Reject(reason: error.reason, detail: Text(error.description))
+    switch target {
+    case .live: if liveRejects.count < limits.chunkEventsMax { liveRejects.append(reject) }
+    case .ask(let id):
+      pages[id]?.page.tally.addUnreadable()
+      pages[id]?.page.rejected.append(reject)
+    }
+  }
+
+  private func restart(_ id: AskID) {
+    guard let open = pages[id] else { return }
+    pages[id]?.page = FetchedPage(tally: open.tally(), end: .cancelled)
+    pages[id]?.unverified = []
+    pages[id]?.edition += 1
+  }
+
+  private func answered(_ id: AskID, _ end: PageEnd) async {
+    await verify(id)
+    finish(id, end)
+  }
+
+  private func finish(_ id: AskID, _ end: PageEnd) {
+    guard var open = pages.removeValue(forKey: id) else { return }
+    open.page.end = end
+    open.continuation.resume(returning: open.page)
+  }
+
+  // MARK: Live events
+
+  private func addLive(_ event: Event) async {
+    liveEvents.append(event)
+    if liveEvents.count >= limits.liveBatch { return await flushLive() }
+    flushAlarm.set(ports.clock.uptime() + limits.liveFlushDelay, "relay flush", ports) {
+      [weak self] in await self?.flushDue()
+    }
+  }
+
+  private func flushDue() async {
+    flushAlarm.rang()
+    await flushLive()
+  }
+
+  private func flushLive() async {
+    guard !liveEvents.isEmpty || !liveRejects.isEmpty else { return }
+    let events = liveEvents
+    var rejects = liveRejects
+    liveEvents = []
+    liveRejects = []
+    var verified: [VerifiedEvent] = []
+    for (event, verdict) in zip(events, await verifier.verify(events, on: ports.work)) {
+      switch verdict {
+      case .success(let event): verified.append(event)
+      case .failure(let failure):
+        rejects.append(Reject(id: Text(event.id.hex), reason: failure.reason))
+      }
+    }
+    await report(.live(verified, rejects))
+  }
+}

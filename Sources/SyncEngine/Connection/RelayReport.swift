@@ -1,0 +1,33 @@
+import EventLog
+import Nostr
+import NostrCrypto
+import SyncCore
+
+/// What a connection tells the engine, beside the answers to what it was asked.
+enum RelayReport: Sendable {
+  case state(ConnectionState)
+  case information(RelayInformation?)
+  case subscription(SubscriptionName, SubscriptionState)
+  /// Events of live feeds, verified, and what was refused among them.
+  case live([VerifiedEvent], [Reject])
+  case verdict(EventID, accepted: Bool, Text)
+  case unanswered(EventID, isHanded: Bool, Text)
+  case notice(Text)
+}
+
+/// Who a connection reports to. It is waited for, so that a slow store slows the socket.
+protocol RelayReportSink: Sendable {
+  func take(_ report: RelayReport, from relay: RelayURL) async
+}
+
+/// A page of stored events as it was received.
+struct FetchedPage: Sendable {
+  /// The verified events that were not handed on while the page was still coming.
+  var events: [VerifiedEvent] = []
+  var rejected: [Reject] = []
+  var tally: PageTally
+  var end: PageEnd
+}
+
+/// Takes the verified part of a page that grows beyond what is kept in memory.
+typealias PageOverflow = @Sendable ([VerifiedEvent], [Reject]) async -> Void

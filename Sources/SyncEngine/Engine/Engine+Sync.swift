@@ -1,0 +1,239 @@
+import EventLog
+import Nostr
+import NostrCrypto
+public import SyncCore
+
+extension Engine {
+  /// Reconciles once with every relay that can be reached, settles the outbox as far as it goes,
+  /// and says what came of it.
+  ///
+  /// It works beside `start` as well as without: then the connections are left open.
+  public func syncOnce(_ plan: SyncPlan) async throws(EngineError) -> SyncSummary {
+    guard await prepare() else { throw .stopped }
+    guard !relays.isEmpty else { throw .noRelay }
+    let before = await outboxEnds()
+    let reached = try await reachRelays(within: plan.failAfter)
+    let tally = RoundTally(limits: limits) { [weak self] in await self?.advanced($0) }
+    await withTaskGroup(of: Void.self) { group in
+      for relay in reached {
+        guard let reconciler = reconciler(relay, tally) else { continue }
+        group.addTask { await reconciler.run(plan) }
+      }
+    }
+    if let failure = await tally.failure { throw .store(failure) }
+    if let failure = storeFailure { throw .store(failure) }
+    if let why = await tally.keyNeeded, let relay = reached.first { throw .keyNeeded(relay, why) }
+    if Task.isCancelled || isStopped { throw .stopped }
+    _ = await waitOutbox(for: limits.publishMax + limits.answerIdleMax)
+    var summary = await tally.summary
+    await count(&summary, since: before)
+    for relay in relays where !reached.contains(relay) {
+      summary.relays[relay] = await links[relay]?.connection.machine.lastError ?? "not reached"
+      summary.isComplete = false
+    }
+    for relay in reached { summary.relays[relay] = Text?.none }
+    await store.caughtUp()
+    return summary
+  }
+
+  /// - Returns: The relays that are usable now; waits for the first of them, and for the others
+  ///   no longer than it takes to see that they are not there.
+  private func reachRelays(within patience: Duration) async throws(EngineError) -> [RelayURL] {
+    if !isOnline { await goOnline() }
+    let deadline = ports.clock.uptime() + patience
+    _ = await wait(until: deadline) {
+      relays.allSatisfy { isReady($0) || isRefused($0) }
+        || relays.contains(where: isReady)
+          && relays.allSatisfy { isReady($0) || hasFailed($0) }
+    }
+    let reached = relays.filter(isReady)
+    if !reached.isEmpty {
+      await waitForInformation(reached)
+      return reached
+    }
+    if Task.isCancelled || isStopped { throw .stopped }
+    var reasons: [(relay: RelayURL, why: Text)] = []
+    for relay in relays {
+      let why = await links[relay]?.connection.machine.lastError
+      reasons.append((relay: relay, why: why ?? "no answer"))
+    }
+    throw .noRelayReached(reasons)
+  }
+
+  private func isReady(_ relay: RelayURL) -> Bool { links[relay]?.state == .ready }
+
+  private func isRefused(_ relay: RelayURL) -> Bool {
+    if case .refused = links[relay]?.state { true } else { false }
+  }
+
+  private func hasFailed(_ relay: RelayURL) -> Bool {
+    if case .backingOff = links[relay]?.state { true } else { isRefused(relay) }
+  }
+
+  /// Hints make walks shorter; a relay without a document is not waited for.
+  private func waitForInformation(_ reached: [RelayURL]) async {
+    let deadline = ports.clock.uptime() + limits.challengeGrace
+    _ = await wait(until: deadline) { reached.allSatisfy { links[$0]?.hasAsked == true } }
+  }
+
+  func reconciler(_ relay: RelayURL, _ tally: RoundTally) -> Reconciler? {
+    guard let link = links[relay] else { return nil }
+    return Reconciler(
+      connection: link.connection, intake: intake, desk: desk, ports: ports, limits: limits,
+      me: me, tally: tally)
+  }
+
+  private func advanced(_ progress: SyncProgress) {
+    self.progress = progress
+    changed(.progress(progress))
+  }
+
+  // MARK: The outbox in a summary
+
+  private func outboxEnds() async -> (sent: Int, failed: Int) {
+    var ends = (sent: 0, failed: 0)
+    for relay in relays {
+      guard let pump = links[relay]?.pump else { continue }
+      ends.sent += await pump.sent
+      ends.failed += await pump.failed
+    }
+    return ends
+  }
+
+  private func count(
+    _ summary: inout SyncSummary, since before: (sent: Int, failed: Int)
+  ) async {
+    let after = await outboxEnds()
+    summary.sent = after.sent - before.sent
+    for (state, count) in outboxCounts {
+      if state.isOpen { summary.queued += count } else { summary.failed += count }
+    }
+  }
+
+  // MARK: Following
+
+  func wantFeeds() async {
+    for relay in relays { await wantFeeds(relay) }
+  }
+
+  /// Tells a connection what is wanted live. Wanting what is wanted already changes nothing.
+  private func wantFeeds(_ relay: RelayURL) async {
+    guard let connection = links[relay]?.connection else { return }
+    if options.isEverything {
+      return await connection.want([SyncScopes.liveEverything(limit: limits.liveLimit)])
+    }
+    let groups: [Text]
+    if let named = options.groups {
+      groups = named
+    } else {
+      groups = await desk.groups(now: ports.clock.now())
+    }
+    await connection.want(
+      SyncScopes.liveGlobals(me: me, limit: limits.liveLimit)
+        + groups.prefix(limits.groupsMax).map {
+          SyncScopes.liveGroup($0, limit: limits.liveLimit)
+        })
+  }
+
+  private var followedExtent: SyncPlan.Extent {
+    if options.isEverything { return .everything }
+    return options.groups.map { .groups($0) } ?? .community
+  }
+
+  /// Reconciles a relay whenever it has become ready, when something calls for it, and on a timer.
+  func follow(_ relay: RelayURL) async {
+    var reconciledAt: Duration?
+    while !Task.isCancelled, !isStopped, storeFailure == nil {
+      guard await wait(until: nil, { isReady(relay) || storeFailure != nil }),
+        storeFailure == nil
+      else { return }
+      let reading = links[relay]?.readings ?? 0
+      links[relay]?.isDue = false
+      let isFirst = reconciledAt == nil
+      let plan = SyncPlan(
+        followedExtent, recentWindow: isFirst ? limits.recentWindow : limits.resumeOverlap)
+      reconciledAt = ports.clock.uptime()
+      await runRound(plan, relay)
+      // A round through which the connection did not hold has caught up with nothing.
+      if links[relay]?.readings == reading, isReady(relay) { links[relay]?.caughtUp = reading }
+      await wantFeeds(relay)
+      changed(.relay(relay))
+      let pause = await hasParked(relay) ? limits.pollInterval : limits.reconcileInterval
+      _ = await wait(until: ports.clock.uptime() + pause) {
+        links[relay]?.isDue == true || isReady(relay) && links[relay]?.readings != reading
+          || storeFailure != nil
+      }
+    }
+  }
+
+  private func runRound(_ plan: SyncPlan, _ relay: RelayURL) async {
+    let tally = RoundTally(limits: limits) { [weak self] in await self?.advanced($0) }
+    guard let reconciler = reconciler(relay, tally) else { return }
+    await reconciler.run(plan)
+    if let failure = await tally.failure { storeFailed(failure) }
+  }
+
+  /// Whether some feeds found no place: those groups are reconciled more often.
+  private func hasParked(_ relay: RelayURL) async -> Bool {
+    guard let machine = await links[relay]?.connection.machine else { return false }
+    return machine.wanted.contains { machine.subscription($0) == .parked }
+  }
+
+  // MARK: Waiting
+
+  /// Waits until nothing is queued or being sent.
+  public func waitOutbox(for patience: Duration) async -> WaitOutcome {
+    guard await prepare() else { return .impossible("stopped") }
+    let deadline = ports.clock.uptime() + patience
+    let isReached = await wait(until: deadline) { await self.isOutboxAtRest() }
+    if let failure = storeFailure { return .impossible(Text(failure.description)) }
+    if isReached { return .reached }
+    return isOnline ? .timedOut : .impossible("offline")
+  }
+
+  private func isOutboxAtRest() async -> Bool {
+    if storeFailure != nil { return true }
+    for relay in relays {
+      if let pump = links[relay]?.pump, await !pump.policy.isAtRest { return false }
+    }
+    return true
+  }
+
+  /// Waits until every wanted feed is live and caught up.
+  public func waitLive(for patience: Duration) async -> WaitOutcome {
+    guard await prepare() else { return .impossible("stopped") }
+    if relays.isEmpty { return .impossible("the community has no relay") }
+    if !isOnline { return .impossible("offline") }
+    let deadline = ports.clock.uptime() + patience
+    let isReached = await wait(until: deadline) {
+      if storeFailure != nil || relays.contains(where: isRefused) { return true }
+      return await status().isLive
+    }
+    if let failure = storeFailure { return .impossible(Text(failure.description)) }
+    for relay in relays {
+      if case .refused(let why) = links[relay]?.state { return .impossible(why) }
+    }
+    return isReached ? .reached : .timedOut
+  }
+
+  /// What the engine is doing now.
+  public func status() async -> EngineStatus {
+    var statuses: [RelayStatus] = []
+    for relay in relays {
+      guard let connection = links[relay]?.connection else { continue }
+      let machine = await connection.machine
+      guard let link = links[relay] else { continue }
+      statuses.append(
+        RelayStatus(
+          url: relay, state: machine.state, since: link.since, lastError: machine.lastError,
+          isAuthenticated: machine.isAuthenticated, information: machine.information,
+          faults: machine.faults,
+          subscriptions: machine.wanted.compactMap { name in
+            machine.subscription(name).map { SubscriptionStatus(name: name, state: $0) }
+          },
+          isCaughtUp: link.caughtUp == link.readings && link.readings > 0, notice: link.notice))
+    }
+    return EngineStatus(
+      isOnline: isOnline, relays: statuses, outbox: outboxCounts, progress: progress)
+  }
+}

@@ -1,0 +1,101 @@
+public import EventLog
+public import Nostr
+import NostrCrypto
+public import SyncCore
+
+extension Engine {
+  /// Signs a message and stores it with its place in the outbox, on the disk, before anything is
+  /// sent. It is sent now or when the relay can be reached.
+  ///
+  /// - Parameter token: Names this one act of writing: a second call with it changes nothing and
+  ///   returns the message of the first.
+  public func publish(
+    _ draft: EventDraft, token: Text? = nil
+  ) async throws(EngineError) -> Message {
+    guard await prepare() else { throw .stopped }
+    guard let signer, !options.isReadOnly else { throw .noKey }
+    guard let home = relays.first else { throw .noRelay }
+    if let token,
+      let earlier = try await stored({ () async throws(LogError) in
+        try await desk.message(token: token)
+      })
+    {
+      return earlier
+    }
+    let open = outboxCounts.values.reduce(0, +)
+    guard open < limits.outboxMax else { throw .outboxFull(open) }
+    let (linked, parent) = try await link(draft)
+    let event: VerifiedEvent
+    do throws(SignerError) {
+      event = try await signer.sign(linked)
+    } catch {
+      throw .signing(error.description)
+    }
+    let message = try await stored { () async throws(LogError) in
+      try await store.enqueue(event, to: [home], waitsFor: parent, token: token)
+    }
+    await links[home]?.pump?.added(message, createdAt: event.event.createdAt)
+    changed(.log(.start))
+    return message
+  }
+
+  /// Points a draft's references at what their targets are called now, and finds the message of
+  /// ours that has to be accepted first.
+  private func link(
+    _ draft: EventDraft
+  ) async throws(EngineError) -> (EventDraft, MessageID?) {
+    var renamed: [EventID: EventID] = [:]
+    var parent: MessageID?
+    for tag in draft.tags {
+      guard let letter = tag.letter, "eEq".utf8.contains(letter), let bytes = tag.bytes32(1) else {
+        continue
+      }
+      let id = EventID(bytes)
+      let message = try await stored { () async throws(LogError) in
+        try await desk.message(of: id)
+      }
+      guard let message else { continue }
+      if message.eventID != id { renamed[id] = message.eventID }
+      if message.deliveries.contains(where: { $0.state != .sent }) {
+        parent = max(parent ?? message.id, message.id)
+      }
+    }
+    var linked = draft
+    linked.tags = Redater.tags(draft.tags, renaming: renamed)
+    return (linked, parent)
+  }
+
+  /// Tries a message again, whatever the relay said of it. One that has expired gets a new date.
+  public func retry(_ id: MessageID) async throws(EngineError) {
+    guard await prepare() else { throw .stopped }
+    guard
+      let message = try await stored({ () async throws(LogError) in try await desk.message(id) })
+    else {
+      throw .unknownMessage(id)
+    }
+    for delivery in message.deliveries { await links[delivery.relay]?.pump?.take(.retry(id)) }
+  }
+
+  /// Ends a message by hand: it is not sent any more, and views hide it.
+  public func discard(_ id: MessageID) async throws(EngineError) {
+    guard await prepare() else { throw .stopped }
+    guard
+      let message = try await stored({ () async throws(LogError) in try await desk.message(id) })
+    else {
+      throw .unknownMessage(id)
+    }
+    try await stored { () async throws(LogError) in try await store.discard(id) }
+    for delivery in message.deliveries { await links[delivery.relay]?.pump?.take(.discarded(id)) }
+    changed(.log(.start))
+  }
+
+  private func stored<Value: Sendable>(
+    _ body: () async throws(LogError) -> Value
+  ) async throws(EngineError) -> Value {
+    do throws(LogError) {
+      return try await body()
+    } catch {
+      throw .store(error)
+    }
+  }
+}

@@ -1,0 +1,87 @@
+public import Nostr
+public import SyncCore
+
+/// How the engine works.
+public struct EngineOptions: Sendable {
+  public var limits = Limits()
+  /// Nothing is ever published.
+  public var isReadOnly = false
+  /// Whether messages may get a new date where their own is outside the relay's window.
+  public var isRedating = true
+  /// Which groups are followed live; nil follows every group that is known.
+  public var groups: [Text]?
+  /// Follows everything the relay serves by one feed without kinds.
+  public var isEverything = false
+  /// Starts without connecting; `goOnline` connects.
+  public var isOffline = false
+
+  public init() {}
+}
+
+/// Where one relay stands.
+public struct RelayStatus: Sendable, Hashable {
+  public let url: RelayURL
+  public let state: ConnectionState
+  /// Since when it has been in this state.
+  public let since: Timestamp
+  public let lastError: Text?
+  public let isAuthenticated: Bool
+  public let information: RelayInformation?
+  public let faults: PeerFaults
+  /// By name, in the order in which they are asked for.
+  public let subscriptions: [SubscriptionStatus]
+  /// Whether everything wanted was reconciled since this connection was made.
+  public let isCaughtUp: Bool
+  /// What the relay said last in a NOTICE.
+  public let notice: Text?
+
+  public func count(where isCounted: (SubscriptionState) -> Bool) -> Int {
+    subscriptions.count { isCounted($0.state) }
+  }
+}
+
+/// Where one wanted feed stands.
+public struct SubscriptionStatus: Sendable, Hashable {
+  public let name: Text
+  public let state: SubscriptionState
+}
+
+/// What the engine is doing.
+public struct EngineStatus: Sendable, Hashable {
+  public let isOnline: Bool
+  public let relays: [RelayStatus]
+  /// Messages not sent, by state.
+  public let outbox: [DeliveryState: Int]
+  public let progress: SyncProgress
+
+  /// Whether every wanted feed of every relay is live, or cannot be, and all of it caught up.
+  public var isLive: Bool {
+    isOnline && !relays.isEmpty
+      && relays.allSatisfy { relay in
+        relay.state == .ready && relay.isCaughtUp
+          && relay.subscriptions.allSatisfy { feed in
+            switch feed.state {
+            case .live, .refused, .parked: true
+            case .wanted, .asked: false
+            }
+          }
+      }
+  }
+}
+
+/// Something that a view may want to look at again.
+public enum EngineChange: Sendable, Hashable {
+  /// The log has grown up to here.
+  case log(LogSequence)
+  case relay(RelayURL)
+  case outbox
+  case progress(SyncProgress)
+}
+
+/// How a wait ended.
+public enum WaitOutcome: Sendable, Hashable {
+  case reached
+  case timedOut
+  /// It cannot be reached, and why.
+  case impossible(Text)
+}

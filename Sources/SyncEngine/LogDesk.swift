@@ -1,0 +1,62 @@
+import EventLog
+import HotCache
+import Nostr
+import SyncCore
+
+/// Reads of the log and the cache that may wait for the disk, on a thread that may.
+actor LogDesk {
+  private let reader: LogReader
+  private let views: CacheViews
+  private nonisolated let executor: any SerialExecutor
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  init(reader: LogReader, views: CacheViews, executor: any SerialExecutor) {
+    self.reader = reader
+    self.views = views
+    self.executor = executor
+  }
+
+  func coverage(relay: RelayURL, scope: Scope) throws(LogError) -> CoverageMap {
+    try reader.coverage(relay: relay, scope: scope)
+  }
+
+  func event(_ id: EventID) throws(LogError) -> Event? { try reader.event(id: id)?.event }
+
+  func message(token: Text) throws(LogError) -> Message? { try reader.message(token: token) }
+
+  func message(of event: EventID) throws(LogError) -> Message? {
+    try reader.message(eventID: event)
+  }
+
+  func message(_ id: MessageID) throws(LogError) -> Message? { try reader.message(id: id) }
+
+  /// What is not yet settled at one relay, with the dates that the policy needs.
+  func items(for relay: RelayURL) throws(LogError) -> [OutboxPolicy.Item] {
+    var items: [OutboxPolicy.Item] = []
+    for delivery in try reader.deliveries(includingSent: false) where delivery.relay == relay {
+      guard let event = try reader.event(id: delivery.eventID)?.event else { continue }
+      items.append(OutboxPolicy.Item(delivery: delivery, createdAt: event.createdAt))
+    }
+    return items
+  }
+
+  /// What still is to do with messages that wait for one of these, in the order of writing.
+  func openDeliveries() throws(LogError) -> [Delivery] {
+    try reader.deliveries(includingSent: false)
+  }
+
+  /// The key that the relay was last seen to sign with.
+  func relaySelf(_ relay: RelayURL) throws(LogError) -> PublicKey? {
+    // As for `groups`: noting it twice does no harm.
+    let known = try? views.read { snapshot throws(CacheError) in try snapshot.relaySelf(relay) }
+    return known ?? nil
+  }
+
+  /// The groups that the local copy knows; none where the cache cannot tell now.
+  func groups(now: Timestamp) -> [Text] {
+    // A cache in doubt is rebuilt elsewhere; the relay's own list names the groups too.
+    (try? views.read { snapshot throws(CacheError) in try snapshot.groups(now: now).map(\.id) })
+      ?? []
+  }
+}

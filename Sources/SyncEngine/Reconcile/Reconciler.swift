@@ -1,0 +1,216 @@
+import EventLog
+import Nostr
+import NostrCrypto
+import SyncCore
+
+/// Brings one relay's history over, scope by scope, and writes down what that proves.
+///
+/// Which filters, which spans, which page next and what it proves are decided elsewhere
+/// (`SyncScopes`, `SyncPlan`, `HistoryWalk`); here they are asked, stored and counted.
+struct Reconciler: Sendable {
+  let connection: RelayConnection
+  let intake: Intake
+  let desk: LogDesk
+  let ports: Ports
+  let limits: Limits
+  /// The key that the relay knows us by, if any.
+  let me: PublicKey?
+  let tally: RoundTally
+
+  private var relay: RelayURL { connection.url }
+
+  /// Runs a plan to its end, or until the task is cancelled or the store fails.
+  func run(_ plan: SyncPlan) async {
+    switch plan.extent {
+    case .everything: await runEverything(plan)
+    case .community: await runCommunity(plan)
+    case .groups(let groups):
+      await walk(groups.flatMap(SyncScopes.group), plan)
+      await walkProfiles(plan)
+    }
+  }
+
+  private func runEverything(_ plan: SyncPlan) async {
+    let end = await walk(SyncScopes.everything, plan, isTrial: true)
+    guard case .refused = end else { return }
+    // A filter without kinds is refused: every kind that is known, in classes, and every group.
+    await walk(SyncScopes.everyKind(me: me), plan)
+    await runCommunity(plan)
+  }
+
+  private func runCommunity(_ plan: SyncPlan) async {
+    // The list is walked whole each time: it is short, and it says what else there is to walk.
+    var whole = plan
+    whole.isFull = true
+    await walk([SyncScopes.groupList], whole)
+    let known = await desk.groups(now: ports.clock.now())
+    let groups = Set(await tally.groupsListed).union(known).sorted().prefix(limits.groupsMax)
+    await walk(groups.flatMap(SyncScopes.group), plan)
+    await walkProfiles(plan)
+  }
+
+  private func walkProfiles(_ plan: SyncPlan) async {
+    let people = await tally.takePeople()
+    let batches = stride(from: 0, to: people.count, by: limits.profilesPerRequest).map { start in
+      Array(people[start..<min(start + limits.profilesPerRequest, people.count)])
+    }
+    var whole = plan
+    whole.isFull = true
+    whole.since = nil
+    await walk(batches.map(SyncScopes.profiles), whole, isRecorded: false)
+  }
+
+  /// Walks several scopes, a few at a time.
+  private func walk(_ scopes: [Scope], _ plan: SyncPlan, isRecorded: Bool = true) async {
+    await tally.planned(scopes.count)
+    await withTaskGroup(of: Void.self) { group in
+      for (index, scope) in scopes.enumerated() {
+        if index >= limits.walksMax { await group.next() }
+        if await isOver { break }
+        group.addTask { _ = await walk(scope, plan, isRecorded: isRecorded) }
+      }
+    }
+  }
+
+  private var isOver: Bool {
+    get async { if Task.isCancelled { true } else { await tally.failure != nil } }
+  }
+
+  // MARK: One scope
+
+  /// - Parameter isTrial: Whether a refusal is an answer and no gap.
+  @discardableResult
+  private func walk(
+    _ scope: Scope, _ plan: SyncPlan, isRecorded: Bool = true, isTrial: Bool = false
+  ) async -> HistoryWalk.End {
+    if isTrial { await tally.planned(1) }
+    do throws(LogError) {
+      let coverage =
+        isRecorded ? try await desk.coverage(relay: relay, scope: scope) : CoverageMap()
+      let legs = plan.legs(over: coverage, now: ports.clock.now())
+      let options = HistoryWalk.Options(
+        limits: limits, information: await connection.machine.information,
+        largestDelivery: await tally.largestDelivery(of: relay))
+      let run = WalkRun(
+        scope: scope, isRecorded: isRecorded, isTrial: isTrial, reconciler: self)
+      let end = try await run.run(HistoryWalk(scope.filter, legs: legs, options: options))
+      if case .refused(let text) = end, me == nil, RefusalClass(text) == .authRequired {
+        await tally.needsKey(text)
+      }
+      var isWhole = end == .drained
+      if isTrial, case .refused = end { isWhole = true }
+      await tally.ended(isWhole)
+      return end
+    } catch {
+      await tally.failed(error)
+      return .cancelled
+    }
+  }
+}
+
+/// One walk at one relay: the next page is asked for while the last one is being stored.
+private struct WalkRun {
+  let scope: Scope
+  let isRecorded: Bool
+  let isTrial: Bool
+  let reconciler: Reconciler
+
+  private var relay: RelayURL { reconciler.connection.url }
+
+  func run(_ start: HistoryWalk) async throws(LogError) -> HistoryWalk.End {
+    let outcome = await withTaskGroup(of: LogError?.self) { group in
+      var walk = start
+      var disconnects = 0
+      var failure: LogError?
+      var isStoring = false
+      while failure == nil {
+        if Task.isCancelled { _ = walk.stop(.cancelled, why: "stopped before the end") }
+        guard case .ask(let request) = walk.next(now: reconciler.ports.clock.now()) else { break }
+        let page = await fetch(request)
+        await reconciler.tally.delivered(page.tally.delivered, by: relay)
+        var findings = walk.received(page.tally, page.end)
+        if page.end == .disconnected {
+          disconnects = page.tally.delivered > 0 ? 0 : disconnects + 1
+          if disconnects >= reconciler.limits.walkDisconnectsMax {
+            findings = walk.stop(.disconnected, why: "the connection was lost")
+          }
+        }
+        // At most one page is being stored while the next one comes in.
+        if isStoring, let error = await group.next() { failure = error }
+        if isTrial, case .refused = walk.end { findings = HistoryWalk.Findings() }
+        let batch = batch(page, findings)
+        isStoring = true
+        group.addTask { await reconciler.store(batch) }
+      }
+      if isStoring, let error = await group.next(), failure == nil { failure = error }
+      return (end: walk.end ?? .cancelled, failure: failure)
+    }
+    if let failure = outcome.failure { throw failure }
+    return outcome.end
+  }
+
+  private func fetch(_ request: HistoryWalk.Request) async -> FetchedPage {
+    await reconciler.connection.fetch(request) { events, rejected in
+      // A page beyond what is kept in memory is stored as it comes; it proves nothing before EOSE.
+      _ = await reconciler.store(
+        IngestBatch(
+          events: events, rejected: rejected, source: relay,
+          receivedAt: reconciler.ports.clock.now()))
+    }
+  }
+
+  private func batch(_ page: FetchedPage, _ findings: HistoryWalk.Findings) -> IngestBatch {
+    let now = reconciler.ports.clock.now()
+    let gaps = findings.gaps.map { gap in
+      CoverageGap(
+        relay: relay, scope: scope, from: gap.span.from, to: gap.span.to, why: gap.why)
+    }
+    let proofs = findings.proofs.map { span in
+      CoverageProof(
+        relay: relay, scope: scope,
+        interval: CoverageInterval(
+          from: span.from, to: span.to, provedAt: now, method: .paging))
+    }
+    return IngestBatch(
+      events: page.events, rejected: page.rejected, source: relay, receivedAt: now,
+      proofs: isRecorded ? proofs : [], gaps: gaps)
+  }
+}
+
+extension Reconciler {
+  /// Stores a batch and counts it.
+  ///
+  /// - Returns: What went wrong with the store.
+  fileprivate func store(_ batch: IngestBatch) async -> LogError? {
+    await tally.learn(
+      groups: batch.events.compactMap { verified in
+        verified.event.kind == .groupMetadata ? verified.event.tags.firstValue("d")?.owned() : nil
+      },
+      people: Self.people(in: batch.events))
+    if batch.events.isEmpty, batch.rejected.isEmpty, batch.proofs.isEmpty, batch.gaps.isEmpty {
+      return nil
+    }
+    do throws(LogError) {
+      await tally.stored(batch, try await intake.store(batch))
+      return nil
+    } catch {
+      await tally.failed(error)
+      return error
+    }
+  }
+
+  /// Who wrote, and who is on a roster.
+  private static func people(in events: [VerifiedEvent]) -> [PublicKey] {
+    var people: Set<PublicKey> = []
+    for verified in events {
+      people.insert(verified.event.pubkey)
+      guard verified.event.kind == .groupMembers || verified.event.kind == .groupAdmins else {
+        continue
+      }
+      for tag in verified.event.tags where tag.letter == UInt8(ascii: "p") {
+        if let key = tag.bytes32(1) { people.insert(PublicKey(key)) }
+      }
+    }
+    return people.sorted()
+  }
+}

@@ -1,0 +1,77 @@
+import EventLog
+import Nostr
+import SyncCore
+
+/// Adds up what the walks of one round bring, and what they learn that later walks need.
+actor RoundTally {
+  private(set) var summary = SyncSummary()
+  private(set) var progress = SyncProgress()
+  private(set) var failure: LogError?
+  /// The relay wants a key and there is none.
+  private(set) var keyNeeded: Text?
+  private var groups: Set<Text> = []
+  private var people: Set<PublicKey> = []
+  private var peopleAsked: Set<PublicKey> = []
+  private var largest: [RelayURL: Int] = [:]
+  private let limits: Limits
+  private let onProgress: @Sendable (SyncProgress) async -> Void
+
+  init(limits: Limits, onProgress: @escaping @Sendable (SyncProgress) async -> Void) {
+    self.limits = limits
+    self.onProgress = onProgress
+  }
+
+  func planned(_ scopes: Int) { progress.scopesKnown += scopes }
+
+  func ended(_ isWhole: Bool) async {
+    progress.scopesDone += 1
+    if !isWhole { summary.isComplete = false }
+    await onProgress(progress)
+  }
+
+  func stored(_ batch: IngestBatch, _ result: IngestResult) async {
+    summary.stored += result.appended
+    summary.duplicates += result.duplicates
+    summary.viaPaging += result.appended
+    for reject in batch.rejected { summary.rejected[reject.reason, default: 0] += 1 }
+    note(batch.gaps)
+    progress.stored += result.appended
+    progress.duplicates += result.duplicates
+    progress.received += batch.events.count + batch.rejected.count
+    progress.pages += 1
+    await onProgress(progress)
+  }
+
+  func note(_ gaps: [CoverageGap]) {
+    guard !gaps.isEmpty else { return }
+    summary.gaps += gaps
+    summary.isComplete = false
+  }
+
+  func failed(_ error: LogError) { failure = failure ?? error }
+
+  func needsKey(_ why: Text) { keyNeeded = keyNeeded ?? why }
+
+  /// What a page tells of groups and people.
+  func learn(groups: [Text], people: [PublicKey]) {
+    for group in groups where self.groups.count < limits.groupsMax { self.groups.insert(group) }
+    for person in people where self.people.count < limits.profilesMax {
+      self.people.insert(person)
+    }
+  }
+
+  var groupsListed: [Text] { groups.sorted() }
+
+  /// People whose profiles were not asked for in this round yet, sorted.
+  func takePeople() -> [PublicKey] {
+    let fresh = people.subtracting(peopleAsked).sorted()
+    peopleAsked.formUnion(fresh)
+    return fresh
+  }
+
+  func largestDelivery(of relay: RelayURL) -> Int { largest[relay] ?? 0 }
+
+  func delivered(_ count: Int, by relay: RelayURL) {
+    largest[relay] = max(largest[relay] ?? 0, count)
+  }
+}

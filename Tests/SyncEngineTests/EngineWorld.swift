@@ -1,0 +1,87 @@
+import EventLog
+import Foundation
+import HotCache
+import Nostr
+import NostrCrypto
+import Platform
+import RelayServer
+import RelaySocket
+import SyncCore
+import SyncEngine
+import Testing
+
+/// A relay on a network in memory, and communities in scratch folders that know it.
+final class EngineWorld: Sendable {
+  let network = MemoryNetwork()
+  let ports: Ports
+  let url: RelayURL
+  let host: RelayHost
+  let community: DemoCommunity
+  private let folder: String
+
+  init(
+    rules: RelayRules = RelayRules(), events: Int = 600, seed: UInt64 = 1, extra: [Event] = []
+  ) async throws {
+    ports = Ports(
+      clock: SystemClock(), random: SystemRandom(), tasks: SystemTasks(), transport: network,
+      relayInformation: network, work: InlineWork())
+    url = try #require(RelayURL("ws://relay.test:7777"))
+    community = try await DemoCommunity.make(seed: seed, eventsCount: events, on: ports.work)
+    let verifier = Verifier()
+    var machine = RelayMachine(
+      identity: RelayIdentity(
+        name: "test", urls: [url], signer: RelaySigner(community.relayKey)), rules: rules
+    ) { (try? verifier.verify($0)) != nil }
+    try machine.load(community.events + extra)
+    host = RelayHost(machine, ports: ports, executor: ThreadExecutor())
+    try await host.start(on: network, host: "relay.test", port: 7777)
+    folder = FileManager.default.temporaryDirectory.path + "/skep-engine-\(UUID().uuidString)"
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+  func store(_ name: String = "one") async throws -> CommunityStore {
+    try await CommunityStore.open(
+      folder: "\(folder)/\(name)", clock: ports.clock, tasks: ports.tasks)
+  }
+
+  /// An engine over a store; `key` names one of the community's people.
+  func engine(
+    _ store: CommunityStore, key: SecretKey? = nil,
+    _ change: (inout EngineOptions) -> Void = { _ in }
+  ) -> Engine {
+    var options = EngineOptions()
+    change(&options)
+    return Engine(
+      store: store, relays: [url], ports: ports, signer: key.map { LocalSigner($0) },
+      options: options)
+  }
+
+  var member: SecretKey { community.people[0] }
+
+  /// The ids that the relay itself holds and that match.
+  func held(_ filter: Filter = Filter()) async -> Set<EventID> {
+    await host.ask { machine in
+      // A store in memory does not fail.
+      let page = try? machine.store.page(
+        PageRequest(filter: filter, eventsMax: 1_000_000), where: { _ in true })
+      return Set(page?.events.map(\.id) ?? [])
+    }
+  }
+}
+
+extension CommunityStore {
+  /// Every id in the log.
+  func ids() throws -> Set<EventID> {
+    var ids: Set<EventID> = []
+    var after = LogSequence.start
+    while true {
+      let entries = try reader.entries(after: after, limit: 1000)
+      guard let last = entries.last else { return ids }
+      for entry in entries {
+        if case .event(let logged) = entry.body { ids.insert(logged.event.id) }
+      }
+      after = last.sequence
+    }
+  }
+}

@@ -1,0 +1,142 @@
+import EventLog
+import HotCache
+import Nostr
+import NostrCrypto
+import RelayServer
+import SyncCore
+import SyncEngine
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct MirrorTests {
+  @Test func `a mirror of everything holds what the relay serves, and a second run stores nothing`()
+    async throws
+  {
+    var rules = RelayRules.withoutGroups
+    rules.reading.pageMax = 100
+    rules.answers.hints = false
+    let world = try await EngineWorld(rules: rules)
+    let store = try await world.store()
+    let engine = world.engine(store) { $0.isReadOnly = true }
+    let summary = try await engine.syncOnce(SyncPlan(.everything))
+    #expect(try store.ids() == (await world.held()))
+    #expect(summary.isComplete && summary.gaps.isEmpty)
+    #expect(summary.stored == summary.viaPaging && summary.stored > 500)
+    let again = try await engine.syncOnce(SyncPlan(.everything))
+    #expect(again.stored == 0 && again.isComplete)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a relay that asks for AUTH is mirrored with a key`() async throws {
+    let world = try await EngineWorld(rules: .membersOnly)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member) { $0.isReadOnly = true }
+    let summary = try await engine.syncOnce(SyncPlan(.everything))
+    #expect(summary.isComplete)
+    #expect(summary.stored > 500)
+    #expect(await engine.status().relays.first?.isAuthenticated == true)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `without a key such a relay is an error that names the way out`() async throws {
+    let world = try await EngineWorld(rules: .membersOnly)
+    let store = try await world.store()
+    let engine = world.engine(store) { $0.isReadOnly = true }
+    do throws(EngineError) {
+      _ = try await engine.syncOnce(SyncPlan(.everything))
+      Issue.record("it was served")
+    } catch {
+      guard case .keyNeeded(world.url, _) = error else {
+        Issue.record("\(error)")
+        return
+      }
+    }
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `the community is its groups, their events and their people`() async throws {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    let summary = try await engine.syncOnce(SyncPlan())
+    #expect(summary.isComplete, "\(summary.gaps)")
+    let groups = try store.views.read { view throws(CacheError) in
+      try view.groups(now: world.ports.clock.now()).count
+    }
+    #expect(groups >= 5)
+    let again = try await engine.syncOnce(SyncPlan())
+    #expect(again.stored == 0)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a refused group is a gap in the relay's own words and the rest is read`() async throws
+  {
+    var rules = RelayRules()
+    rules.reading.refusedKinds = [7]
+    let world = try await EngineWorld(rules: rules)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    let summary = try await engine.syncOnce(SyncPlan())
+    #expect(!summary.isComplete)
+    #expect(summary.gaps.contains { $0.why.string.contains("does not serve") }, "\(summary.gaps)")
+    let held = await world.held(Filter(kinds: [9]))
+    #expect(held.isSubset(of: try store.ids()))
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `where a filter without kinds is refused, every class and every group is asked for`()
+    async throws
+  {
+    var rules = RelayRules()
+    rules.reading.kindsGatedByRecipient = [1059]
+    let world = try await EngineWorld(rules: rules)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member) { $0.isReadOnly = true }
+    let summary = try await engine.syncOnce(SyncPlan(.everything))
+    #expect(summary.stored > 500)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a relay that is not there ends the run in the time that was given`() async throws {
+    let world = try await EngineWorld()
+    await world.host.stop()
+    let store = try await world.store()
+    let engine = world.engine(store)
+    var plan = SyncPlan()
+    plan.failAfter = .milliseconds(200)
+    do throws(EngineError) {
+      _ = try await engine.syncOnce(plan)
+      Issue.record("it was reached")
+    } catch {
+      guard case .noRelayReached(let relays) = error else {
+        Issue.record("\(error)")
+        return
+      }
+      #expect(relays.count == 1)
+    }
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test(arguments: [AnswerRules.Lie.foreignSubscription, .unasked, .swappedContent])
+  func `a lie is counted under its relay and never stored`(lie: AnswerRules.Lie) async throws {
+    var rules = RelayRules.withoutGroups
+    rules.answers.lies = [lie]
+    let world = try await EngineWorld(rules: rules)
+    let store = try await world.store()
+    let engine = world.engine(store) { $0.isReadOnly = true }
+    // A filter of everything cannot be lied to about what was asked.
+    let summary = try await engine.syncOnce(SyncPlan(lie == .unasked ? .community : .everything))
+    #expect(try store.ids().isSubset(of: await world.held()))
+    let faults = try #require(await engine.status().relays.first).faults
+    #expect(
+      faults.unknownSubscriptions + faults.foreignEvents + (summary.rejected["id"] ?? 0) > 0)
+    await engine.stop()
+    await store.close()
+  }
+}
