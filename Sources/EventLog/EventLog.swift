@@ -144,8 +144,7 @@ public actor EventLog {
   /// Ends all use of the file, also by `reader`. Later calls throw `LogError.closed`.
   public func close() {
     reader.close()
-    // Whether it could be done makes no difference: what stays in the write-ahead log is not lost.
-    _ = try? checkpoint()
+    if let file { _ = file.checkpoint() }
     file?.close()
     file = nil
   }

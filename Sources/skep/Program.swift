@@ -1,1 +1,17 @@
-@main struct Program { static func main() {} }
+import Glibc
+
+@main
+struct Program {
+  static func main() async {
+    let stop = Stop()
+    stop.takeSignals()
+    let shell = Shell(stop: stop)
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    let command = Task { @MainActor in await shell.run(arguments) }
+    stop.onRequest { command.cancel() }
+    let code = await command.value
+    // Everything is written and closed by now. A plain `exit` would run the C libraries' own
+    // endings while their threads still run, and crash one time in ten.
+    _exit((stop.code ?? code).rawValue)
+  }
+}

@@ -25,3 +25,11 @@ package enum ReplicaRelay {
     return machine
   }
 }
+
+extension RelayMachine {
+  /// Serves another state of the copy from now on, as when another process has written to it.
+  package mutating func use(_ store: any RelayStore) throws(RelayStoreError) {
+    self.store = store
+    try reloadGroups()
+  }
+}

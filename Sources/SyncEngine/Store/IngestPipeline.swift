@@ -207,8 +207,7 @@ public struct IngestPipeline: Sendable {
     do throws(LogError) {
       while var block = await checked.receive() {
         // Small blocks that have piled up share a transaction.
-        while block.events.count < limits.batchEvents, block.bytes < limits.queuedBytesMax,
-          !checked.isEmpty,
+        while block.events.count < limits.batchEvents, !checked.isEmpty,
           let more = await checked.receive()
         {
           block.append(more)

@@ -1,0 +1,141 @@
+import EventLog
+import Nostr
+import Platform
+import SyncCore
+import SyncEngine
+
+/// `skep import`.
+enum ImportCommand: Command {
+  static let spec = CommandSpec(
+    "import", "FILE|-", count: 1...1,
+    options: [
+      .value("rejects", "FILE", "where the lines that were refused go, as they are"),
+      .value("self", "PUBKEY", "the relay's key, whose statements about groups then count"),
+    ],
+    about: "Takes events from JSON lines. Doing it again changes nothing; bad lines never stop it.",
+    examples: ["skep import archive.jsonl", "skep import - --rejects bad.jsonl < archive.jsonl"])
+
+  static func run(_ context: Context) async throws -> ExitCode {
+    let relayKey = try context.invocation.value("self").map { word in
+      guard let key = NameWords.publicKey(word) else {
+        throw context.usage(
+          "--self “\(SafeText.line(word, cells: 80))” is no key: expected npub1… or 64 hex digits")
+      }
+      return key
+    }
+    let source = try ByteSource(path: context.invocation.operands[0], stop: context.stop)
+    let refusals = try Refusals(
+      path: context.invocation.value("rejects"), isQuiet: context.invocation.has("quiet"))
+    let (folder, relay) = try CommunityFolder.forImport(context)
+    let store = try await folder.openStore(relay: relay, context)
+    let outcome: Result<IngestProgress, any Error>
+    let progress = Progress()
+    do {
+      if let relayKey { try await declare(relayKey, of: store) }
+      outcome = .success(try await copy(source, into: store, refusals, context))
+    } catch {
+      outcome = .failure(error)
+    }
+    // What was committed stays, also when the rest failed.
+    let head = try store.reader.head()
+    await store.caughtUp()
+    await store.close()
+    if let code = context.stop.code {
+      context.talk.say("stopped; the log ends at entry \(head), run the same again to go on")
+      return code
+    }
+    let tally = try outcome.get()
+    try report(tally, rate: Double(tally.count) / progress.elapsed, context)
+    return tally.rejectedCount == 0 ? .done : .partial
+  }
+
+  /// An archive has no relay; its statements are ascribed to a name that can never be one.
+  private static func declare(_ key: PublicKey, of store: CommunityStore) async throws {
+    var settings = try CommunitySettings(store.reader)
+    let relay = settings.home ?? RelayURL("wss://archive.invalid")
+    guard let relay else { preconditionFailure("the name of an archive's relay is no address") }
+    settings.relaySelf = key
+    try await settings.save(to: store.log)
+    try await store.note(.relaySelf(relay, key))
+  }
+
+  private static func copy(
+    _ source: ByteSource, into store: CommunityStore, _ refusals: Refusals, _ context: Context
+  ) async throws -> IngestProgress {
+    let shown = ProgressLine(total: source.size, isQuiet: context.invocation.has("quiet"))
+    let pipeline = IngestPipeline(store: store, work: WorkPool(), clock: context.clock)
+    let tally = try await pipeline.run(
+      source,
+      observer: IngestObserver(
+        rejected: { refusals.take($0) },
+        progress: { shown.show("imported", done: $0.lines, part: $0.bytes) }))
+    shown.end()
+    try refusals.finish()
+    return tally
+  }
+
+  private static func report(
+    _ tally: IngestProgress, rate: Double, _ context: Context
+  ) throws {
+    guard context.wantsJSON else {
+      return context.talk.say(
+        "\(Progress.grouped(tally.stored)) stored, \(Progress.grouped(tally.duplicates)) there"
+          + " already, \(Progress.grouped(tally.rejectedCount)) refused"
+          + (tally.ephemeral > 0 ? ", \(tally.ephemeral) of kinds that are never stored" : ""))
+    }
+    try context.out.write(
+      row: [
+        "type": "summary", "stored": JSON(tally.stored), "duplicates": JSON(tally.duplicates),
+        "rejected": JSON(counts: tally.rejected), "events_per_second": .double(rate),
+        "ephemeral": JSON(tally.ephemeral),
+      ])
+  }
+}
+
+extension IngestProgress {
+  fileprivate var rejectedCount: Int { rejected.values.reduce(0, +) }
+  fileprivate var count: Int { stored + duplicates + ephemeral + rejectedCount }
+}
+
+/// The lines that were refused: the first are named, and all go to the file, if there is one.
+private final class Refusals: Sendable {
+  private struct State {
+    var file: AtomicFile?
+    var count = 0
+    var problem: (any Error)?
+    let talk: Talk
+  }
+
+  private let state: Lock<State>
+  private static let namedMax = 100
+
+  init(path: String?, isQuiet: Bool) throws {
+    state = Lock(
+      State(
+        file: try path.map { try AtomicFile($0) },
+        talk: Talk(isQuiet: isQuiet, isVerbose: false)))
+  }
+
+  func take(_ line: RejectedLine) {
+    state.withLock { state in
+      state.count += 1
+      if state.count <= Self.namedMax {
+        let detail = SafeText.line(line.detail ?? "", cells: 160)
+        state.talk.say("line \(line.number): \(line.reason) \(detail)")
+      }
+      guard state.problem == nil, let bytes = line.bytes else { return }
+      do { try state.file?.write(bytes + [UInt8(ascii: "\n")]) } catch { state.problem = error }
+    }
+  }
+
+  func finish() throws {
+    let problem = state.withLock { state -> (any Error)? in
+      let more = state.count - Self.namedMax
+      if more > 0 { state.talk.say("and \(more) more lines were refused") }
+      guard state.problem == nil else { return state.problem }
+      do { try state.file?.finish() } catch { return error }
+      return nil
+    }
+    if let problem { throw problem }
+  }
+}

@@ -1,0 +1,92 @@
+import EventLog
+import Nostr
+import SyncCore
+import SyncEngine
+
+/// `skep outbox [list|retry ID|discard ID]`.
+enum OutboxCommand: Command {
+  static let spec = CommandSpec(
+    "outbox", about: "Every message that was not sent yet, and why.",
+    examples: ["skep outbox", "skep outbox retry 12"],
+    verbs: [
+      CommandSpec(
+        "list", options: [.flag("all", "also what was sent")],
+        about: "lists the messages",
+        examples: ["skep outbox list", "skep outbox list --all --json"]),
+      CommandSpec(
+        "retry", "ID", count: 1...1, about: "tries a message again at the next sync",
+        examples: ["skep outbox retry 12", "skep outbox retry note1…"]),
+      CommandSpec(
+        "discard", "ID", count: 1...1, about: "gives a message up",
+        examples: ["skep outbox discard 12", "skep outbox discard note1…"]),
+    ], defaultVerb: "list")
+
+  static func run(_ context: Context) async throws -> ExitCode {
+    switch context.invocation.command[1] {
+    case "list": try list(context)
+    case "retry": try await change(context, OutboxChange.retry)
+    default: try await change(context, OutboxChange.discard)
+    }
+    return .done
+  }
+
+  private static func list(_ context: Context) throws {
+    let community = try ReadingCommunity.chosen(context)
+    let deliveries = try community.log.deliveries(includingSent: context.invocation.has("all"))
+    if deliveries.isEmpty { context.talk.say("the outbox is empty") }
+    for delivery in deliveries {
+      if context.wantsJSON {
+        try context.out.write(row: Rows.delivery(delivery))
+      } else {
+        try context.out.write(line: Rows.deliveryLine(delivery))
+      }
+    }
+  }
+
+  private static func change(
+    _ context: Context, _ change: (Message, CommunityStore) async throws -> Void
+  ) async throws {
+    let word = context.invocation.operands[0]
+    let store = try await CommunityFolder.chosen(context).openStore(context)
+    do {
+      guard let message = try OutboxChange.find(word, in: store.reader) else {
+        throw Failure(
+          .partial,
+          "there is no message “\(SafeText.line(word, cells: 80))” in the outbox; expected"
+            + " a number of “skep outbox”, or an event")
+      }
+      try await change(message, store)
+    } catch {
+      await store.close()
+      throw error
+    }
+    await store.close()
+  }
+}
+
+/// What a person may do to a message of the outbox while no engine runs.
+enum OutboxChange {
+  static func find(_ word: String, in log: LogReader) throws -> Message? {
+    if let number = Int64(word) { return try log.message(id: MessageID(number)) }
+    if let id = NameWords.eventID(word) { return try log.message(eventID: id) }
+    let deliveries = try log.deliveries(includingSent: true)
+    let matches = Set(deliveries.filter { $0.eventID.hex.hasPrefix(word) }.map(\.message))
+    guard word.count >= 8, matches.count == 1, let only = matches.first else { return nil }
+    return try log.message(id: only)
+  }
+
+  /// Puts everything that has ended without success back into the queue.
+  static func retry(_ message: Message, _ store: CommunityStore) async throws {
+    for delivery in message.deliveries where delivery.state != .sent {
+      var next = delivery
+      next.state = .queued
+      next.reason = nil
+      next.nextAttemptAt = nil
+      try await store.record(DeliveryChange(next))
+    }
+  }
+
+  static func discard(_ message: Message, _ store: CommunityStore) async throws {
+    try await store.discard(message.id)
+  }
+}

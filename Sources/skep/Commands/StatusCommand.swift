@@ -1,0 +1,121 @@
+import EventLog
+import HotCache
+import Nostr
+import SyncCore
+import SyncEngine
+
+/// `skep status`.
+enum StatusCommand: Command {
+  static let spec = CommandSpec(
+    "status",
+    about: "Says what is held, what was proved, what waits to be sent, and how the stores stand.",
+    examples: ["skep status", "skep status --json --community relay.example.com"])
+
+  static func run(_ context: Context) async throws -> ExitCode {
+    let community = try ReadingCommunity.chosen(context)
+    let snapshot = try StatusSnapshot(community)
+    if context.wantsJSON {
+      try context.out.write(row: snapshot.json(relayStates: [:]))
+    } else {
+      for line in snapshot.lines { try context.out.write(line: line) }
+    }
+    return .done
+  }
+}
+
+/// What `status` tells about one community, read once.
+struct StatusSnapshot {
+  let name: String
+  let relays: [RelayURL]
+  let coverage: [LoggedCoverage]
+  let gaps: [CoverageGap]
+  let deliveries: [Delivery]
+  let cacheState: CacheState
+  let applied: LogSequence
+  let head: LogSequence
+  let counts: LogCounts
+
+  init(_ community: ReadingCommunity) throws {
+    try self.init(
+      name: community.folder.name, log: community.log, views: community.views(),
+      relays: community.relays())
+  }
+
+  init(name: CommunityName, log: LogReader, views: CacheViews, relays: [RelayURL]) throws {
+    self.name = name.text
+    self.relays = relays
+    coverage = try log.coverage()
+    gaps = try log.gaps()
+    deliveries = try log.deliveries(includingSent: true)
+    (applied, cacheState) = try views.read { snapshot in (snapshot.applied, snapshot.state) }
+    head = try log.head()
+    counts = try log.counts()
+  }
+
+  /// - Parameter relayStates: What a running engine knows beyond the stores, by relay.
+  func json(relayStates: [RelayURL: [(String, JSON)]]) -> JSON {
+    let relayRows = relays.map { relay -> JSON in
+      let known = relayStates[relay] ?? [("state", "offline"), ("since", nil), ("last_error", nil)]
+      let rejects = counts.rejects.filter { $0.relay == relay }
+      return .object(
+        [("url", JSON(relay.description))] + known
+          + [
+            (
+              "rejected",
+              JSON(counts: Dictionary(rejects.map { ($0.reason, $0.count) }, uniquingKeysWith: +))
+            )
+          ])
+    }
+    return [
+      "type": "status", "community": JSON(name), "relays": .array(relayRows),
+      "coverage": .array(coverage.map(Rows.coverage)), "gaps": .array(gaps.map(Rows.gap)),
+      "outbox": Rows.outboxCounts(deliveries),
+      "cache": [
+        "state": JSON(cacheState.name), "applied": .int(applied.number),
+        "head": .int(head.number),
+      ],
+      "log": [
+        "events": JSON(counts.events), "bytes": JSON(counts.bytes),
+        "facts": JSON(counts.facts), "rejected": JSON(counts: rejectedByReason),
+      ],
+    ]
+  }
+
+  private var rejectedByReason: [String: Int] {
+    Dictionary(counts.rejects.map { ($0.reason, $0.count) }, uniquingKeysWith: +)
+  }
+
+  var lines: [String] {
+    var lines = ["community  \(SafeText.line(name, cells: 60))"]
+    for (index, relay) in relays.enumerated() {
+      lines.append(
+        "relay      \(SafeText.line(relay.description, cells: 60))\(index == 0 ? " (home)" : "")")
+    }
+    lines.append(
+      "log        \(Progress.grouped(counts.events)) events, \(Progress.grouped(counts.bytes / 1024)) KiB"
+    )
+    lines.append("cache      \(cacheState.name), \(applied) of \(head) entries folded")
+    let waiting = deliveries.filter { $0.state != .sent }
+    lines.append(
+      waiting.isEmpty
+        ? "outbox     empty"
+        : "outbox     "
+          + DeliveryState.allCases.filter { $0 != .sent }.compactMap { state in
+            let count = waiting.count { $0.state == state }
+            return count > 0 ? "\(count) \(state.rawValue)" : nil
+          }.joined(separator: ", "))
+    for row in coverage { lines += coverageLines(row) }
+    for gap in gaps { lines.append("gap        " + Rows.gapLine(gap)) }
+    for (reason, count) in rejectedByReason.sorted(by: { $0.key < $1.key }) {
+      lines.append("rejected   \(count) for \(SafeText.line(reason, cells: 40))")
+    }
+    return lines
+  }
+
+  private func coverageLines(_ row: LoggedCoverage) -> [String] {
+    row.intervals.map { interval in
+      "proved     \(SafeText.line(row.scope, cells: 60)): \(Rows.span(interval.from, interval.to)),"
+        + " by \(interval.method.rawValue) at \(TimeWords.rfc3339(interval.provedAt))"
+    }
+  }
+}

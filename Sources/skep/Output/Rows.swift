@@ -1,0 +1,67 @@
+import EventLog
+import Nostr
+import SyncCore
+
+/// The rows that more than one command prints.
+enum Rows {
+  static func gap(_ gap: CoverageGap) -> JSON {
+    [
+      "relay": JSON(gap.relay.description), "scope": .raw(gap.scope.filter.json()),
+      "group": JSON(gap.scope.group), "from": JSON(gap.from), "to": JSON(gap.to),
+      "why": .text(gap.why),
+    ]
+  }
+
+  static func coverage(_ row: LoggedCoverage) -> JSON {
+    [
+      "relay": JSON(row.relay.description), "scope": .raw(Array(row.scope.utf8)),
+      "intervals": .array(
+        row.intervals.map { interval in
+          [
+            "from": JSON(interval.from), "to": JSON(interval.to),
+            "proved_at": JSON(interval.provedAt), "method": JSON(interval.method.rawValue),
+          ]
+        }),
+    ]
+  }
+
+  static func delivery(_ delivery: Delivery) -> JSON {
+    [
+      "id": JSON(delivery.message.description), "event_id": JSON(delivery.eventID.hex),
+      "relay": JSON(delivery.relay.description), "state": JSON(delivery.state.rawValue),
+      "attempts": JSON(delivery.attempts), "reason": JSON(delivery.reason),
+      "next_attempt_at": JSON(delivery.nextAttemptAt), "group": JSON(delivery.group),
+      "handed_at": JSON(delivery.handedAt),
+    ]
+  }
+
+  static func deliveryLine(_ delivery: Delivery) -> String {
+    var line =
+      "\(delivery.message)  \(delivery.eventID.hex.prefix(8))  \(delivery.state.rawValue)"
+      + "  \(SafeText.line(delivery.relay.description, cells: 60))"
+    if delivery.attempts > 0 { line += "  tried \(delivery.attempts) times" }
+    if let reason = delivery.reason { line += "  " + SafeText.line(reason, cells: 120) }
+    if let next = delivery.nextAttemptAt { line += "  next at \(TimeWords.rfc3339(next))" }
+    return line
+  }
+
+  /// The outbox by state, each state with its count.
+  static func outboxCounts(_ deliveries: [Delivery]) -> JSON {
+    .object(
+      DeliveryState.allCases.map { state in
+        (state.rawValue, JSON(deliveries.count { $0.state == state }))
+      })
+  }
+
+  static func gapLine(_ gap: CoverageGap) -> String {
+    let place = gap.scope.group.map { "group \(SafeText.line($0, cells: 40))" } ?? "all"
+    return
+      "\(SafeText.line(gap.relay.description, cells: 60)) \(place): \(span(gap.from, gap.to)),"
+      + " \(SafeText.line(gap.why, cells: 120))"
+  }
+
+  static func span(_ from: Timestamp, _ to: Timestamp) -> String {
+    let start = from.seconds <= 0 ? "the beginning" : TimeWords.rfc3339(from)
+    return from == to ? start : "\(start) to \(TimeWords.rfc3339(to))"
+  }
+}

@@ -1,0 +1,62 @@
+import Glibc
+
+/// A file that appears whole or not at all: written beside its place, made durable, then renamed.
+final class AtomicFile {
+  private let path: String
+  private let draft: String
+  private var descriptor: Int32
+  private var buffer: [UInt8] = []
+  private static let pieceBytes = 1024 * 1024
+
+  init(_ path: String) throws {
+    self.path = path
+    draft = path + ".part-\(getpid())"
+    descriptor = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode_t(0o644))
+    guard descriptor >= 0 else { throw failure() }
+  }
+
+  deinit {
+    guard descriptor >= 0 else { return }
+    close(descriptor)
+    unlink(draft)
+  }
+
+  func write(_ bytes: [UInt8]) throws {
+    buffer.append(contentsOf: bytes)
+    if buffer.count >= Self.pieceBytes { try drain() }
+  }
+
+  /// Puts the file in its place; it survives a power cut from then on.
+  func finish() throws {
+    try drain()
+    guard fsync(descriptor) == 0 else { throw failure() }
+    close(descriptor)
+    descriptor = -1
+    guard rename(draft, path) == 0 else {
+      let code = errno
+      unlink(draft)
+      throw SystemError.failure(code, doing: "\(path) cannot be written")
+    }
+    let end = path.lastIndex(of: "/")
+    let parent = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    let folder = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard folder >= 0 else { return }
+    fsync(folder)
+    close(folder)
+  }
+
+  private func drain() throws {
+    var start = 0
+    while start < buffer.count {
+      let written = buffer.withUnsafeBytes { bytes in
+        Glibc.write(descriptor, bytes.baseAddress.map { $0 + start }, bytes.count - start)
+      }
+      if written >= 0 { start += written } else if errno != EINTR { throw failure() }
+    }
+    buffer.removeAll(keepingCapacity: true)
+  }
+
+  private func failure() -> Failure {
+    SystemError.failure(errno, doing: "\(path) cannot be written")
+  }
+}

@@ -1,0 +1,92 @@
+import EventLog
+import HotCache
+import Nostr
+import Platform
+import RelaySocket
+import SyncCore
+import SyncEngine
+
+/// Where one community lives on the disk.
+struct CommunityFolder: Sendable {
+  let home: Home
+  let name: CommunityName
+
+  var path: String { home.folder(of: name) }
+  var logPath: String { path + "/log.sqlite" }
+  var cachePath: String { path + "/cache" }
+
+  /// The community that `--community` names, or the only one there is.
+  static func chosen(_ context: Context) throws -> CommunityFolder {
+    let home = try context.home()
+    do throws(HomeError) {
+      let name = try home.community(named: context.invocation.value("community"))
+      return CommunityFolder(home: home, name: name)
+    } catch {
+      let advice =
+        switch error {
+        case .none: ": “skep mirror URL” or “skep join URL” adds one"
+        case .several: "; say one with --community"
+        case .unknown, .malformed: ""
+        }
+      throw context.usage(SafeText.line("\(error)\(advice)", cells: 600))
+    }
+  }
+
+  /// The community that `--community` names, which is made where it is an address that is not known
+  /// yet; else the only one; else the archive.
+  static func forImport(_ context: Context) throws -> (CommunityFolder, RelayURL?) {
+    let home = try context.home()
+    guard let word = context.invocation.value("community") else {
+      guard home.communities().isEmpty else { return (try chosen(context), nil) }
+      return (CommunityFolder(home: home, name: .archive), nil)
+    }
+    if let url = RelayURL(word) {
+      return (CommunityFolder(home: home, name: CommunityName(url)), url)
+    }
+    if word == CommunityName.archive.text {
+      return (CommunityFolder(home: home, name: .archive), nil)
+    }
+    return (try chosen(context), nil)
+  }
+
+  /// Opens the stores for writing, by this process alone; makes them where there are none.
+  ///
+  /// - Parameter relay: The home relay of a community that has none yet.
+  func openStore(relay: RelayURL? = nil, _ context: Context) async throws -> CommunityStore {
+    let store = try await CommunityStore.open(
+      folder: path, clock: context.clock, tasks: SystemTasks())
+    guard let relay else { return store }
+    var settings = try CommunitySettings(store.reader)
+    guard settings.relays.isEmpty else { return store }
+    settings.relays = [relay]
+    try await settings.save(to: store.log)
+    return store
+  }
+}
+
+/// A community opened for reading alone: beside a process that writes, or on a disk that cannot be
+/// written.
+struct ReadingCommunity {
+  let folder: CommunityFolder
+  let log: LogReader
+
+  init(_ folder: CommunityFolder) throws {
+    self.folder = folder
+    log = try LogReader.open(path: folder.logPath)
+  }
+
+  static func chosen(_ context: Context) throws -> ReadingCommunity {
+    try ReadingCommunity(CommunityFolder.chosen(context))
+  }
+
+  /// The cache as it stands; what it lacks is folded in memory.
+  func views() throws -> CacheViews {
+    try CacheReader.open(directory: folder.cachePath, log: log)
+  }
+
+  func relays() throws -> [RelayURL] { try CommunitySettings(log).relays }
+
+  func completeness(now: Timestamp) throws -> Completeness {
+    Completeness(coverage: try log.coverage(), gaps: try log.gaps(), now: now)
+  }
+}
