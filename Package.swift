@@ -102,6 +102,8 @@ let package = Package(
       ]),
     tests("CommandTests", ["skep-cli", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
     tests("LiveTests", ["Nostr"]),
-    tests("SimulationTests", ["SimulationKit", "SimulationScenarios", "SyncCore", "Nostr"]),
+    tests(
+      "SimulationTests",
+      ["SimulationKit", "SimulationScenarios", "skep-sim", "SyncCore", "Nostr"]),
   ]
 )

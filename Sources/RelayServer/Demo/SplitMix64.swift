@@ -22,6 +22,9 @@ package struct SplitMix64: Sendable {
     return range.lowerBound + Int(product.high)
   }
 
+  /// A number in `0..<1`.
+  package mutating func fraction() -> Double { Double(next() >> 11) * 0x1p-53 }
+
   /// True `percent` times out of a hundred.
   package mutating func chance(_ percent: Int) -> Bool { number(in: 0..<100) < percent }
 

@@ -75,6 +75,14 @@ package struct RelayMachine: Sendable {
     return finish()
   }
 
+  /// Takes an event that the relay itself vouches for, such as one that another relay handed over:
+  /// it is stored and told as if it had been published, without a judgement.
+  package mutating func admit(_ event: Event, now: Timestamp, uptime: Duration) -> [Effect] {
+    begin(now: now, uptime: uptime)
+    _ = accept(event)
+    return finish()
+  }
+
   /// When the next `tick` is due; nil while nothing waits.
   package var nextDeadline: Duration? {
     var earliest = delayed.map(\.due).min()

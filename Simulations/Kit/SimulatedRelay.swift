@@ -1,0 +1,121 @@
+package import Nostr
+import NostrCrypto
+package import RelayServer
+
+/// A relay machine in a world: it is fed by links and the world's clock.
+package final class SimulatedRelay {
+  package let name: String
+  package private(set) var machine: RelayMachine
+  /// At which step of the world each event was accepted first.
+  package private(set) var acceptedAt: [EventID: Int] = [:]
+  package private(set) var accepted: [Event] = []
+  package private(set) var isUp = true
+  private let world: World
+  private var links: [ConnectionID: SimulatedLink] = [:]
+  private var connectionNext: UInt64 = 1
+  private var challenges: SplitMix64
+  private var alarmDue: Duration?
+
+  package init(_ name: String, in world: World, rules: RelayRules) {
+    self.name = name
+    self.world = world
+    challenges = world.generator("challenges of \(name)")
+    let verdicts = world.verdicts
+    let key = SimulationKeys.key("relay \(name)")
+    let identity = RelayIdentity(
+      name: Text(name), urls: [RelayURL("ws://\(name)")].compactMap { $0 },
+      signer: RelaySigner(key, entropy: NoEntropy()))
+    machine = RelayMachine(identity: identity, rules: rules) { verdicts.isValid($0) }
+  }
+
+  package var document: [UInt8] { machine.document }
+
+  /// Puts events in as if they had always been there.
+  package func load(_ events: [Event]) {
+    do throws(RelayStoreError) {
+      try machine.load(events)
+    } catch {
+      world.fail(.safety, "a store in memory takes what it is given: \(error)")
+    }
+    for event in events { record(event) }
+  }
+
+  /// What a relay that keeps its word would serve now for a filter.
+  package func served(_ filter: Filter, to keys: [PublicKey] = []) -> [Event] {
+    let page = try? machine.store.page(PageRequest(filter: filter, eventsMax: .max))
+    return page?.events ?? []
+  }
+
+  /// Takes an event that came another way, such as from a client outside this world.
+  package func receive(_ event: Event) {
+    perform(machine.admit(event, now: world.wall, uptime: world.now))
+  }
+
+  package func setRules(_ change: (inout RelayRules) -> Void) { change(&machine.rules) }
+
+  // MARK: Links
+
+  func connect(_ link: SimulatedLink) -> ConnectionID {
+    let id = ConnectionID(connectionNext)
+    connectionNext += 1
+    links[id] = link
+    step(.opened(id, challenge: Text(String(challenges.next(), radix: 16))))
+    return id
+  }
+
+  func receive(_ frame: [UInt8], from id: ConnectionID) { step(.frame(id, frame)) }
+
+  func disconnected(_ id: ConnectionID) {
+    guard links.removeValue(forKey: id) != nil else { return }
+    step(.closed(id))
+  }
+
+  /// Goes down, with every connection lost and everything that was stored kept.
+  package func stop() {
+    isUp = false
+    world.note("\(name) stops")
+    for id in links.keys.sorted() { links[id]?.cut(isSilent: false) }
+    links = [:]
+    do throws(RelayStoreError) {
+      try machine.restart()
+    } catch {
+      world.fail(.safety, "a store in memory survives a restart: \(error)")
+    }
+  }
+
+  package func start() {
+    isUp = true
+    world.note("\(name) starts")
+  }
+
+  private func step(_ input: RelayMachine.Input) {
+    perform(machine.handle(input, now: world.wall, uptime: world.now))
+  }
+
+  private func perform(_ effects: [RelayMachine.Effect]) {
+    for effect in effects {
+      switch effect {
+      case .send(let id, let frame): links[id]?.sendDown(frame)
+      case .close(let id, _): links.removeValue(forKey: id)?.closeFromRelay()
+      case .keep(let event): record(event)
+      }
+    }
+    armAlarm()
+  }
+
+  private func record(_ event: Event) {
+    guard acceptedAt[event.id] == nil else { return }
+    acceptedAt[event.id] = world.steps
+    accepted.append(event)
+  }
+
+  private func armAlarm() {
+    guard let due = machine.nextDeadline, alarmDue.map({ due < $0 }) ?? true else { return }
+    alarmDue = due
+    world.after(due - world.now) { [weak self] in
+      guard let self, self.alarmDue == due else { return }
+      self.alarmDue = nil
+      self.step(.tick)
+    }
+  }
+}
