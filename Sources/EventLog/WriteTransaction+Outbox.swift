@@ -61,7 +61,7 @@ extension WriteTransaction {
     if message.eventID == new { return message }
     try store(verified)
     try database.run(
-      "INSERT INTO redating (old, new, message, redated_at) VALUES (?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO redating (old, new, message, redated_at) VALUES (?, ?, ?, ?)",
       [.bytes(message.eventID.bytes), .bytes(new.bytes), .int(id.number), .time(now)])
     try database.run(
       "UPDATE message SET event = ?, channel = ? WHERE id = ?",

@@ -142,6 +142,31 @@ import Testing
     await log.close()
   }
 
+  @Test
+  func `what a killed writer left in a folder that cannot be written is told, and not half read`()
+    async throws
+  {
+    let bench = try Bench()
+    let log = try await bench.open()
+    _ = try await log.ingest(bench.batch(Sample.events(0..<10), from: Sample.home))
+    let copy = try Bench()
+    for name in ["log.sqlite", "log.sqlite-wal"] {
+      try FileManager.default.copyItem(
+        atPath: bench.folder + "/" + name, toPath: copy.folder + "/" + name)
+    }
+    try copy.setWritable(false)
+    defer { try? copy.setWritable(true) }
+    let before = try copy.snapshot()
+    await #expect {
+      _ = try await Stranger().entries(of: copy.path)
+    } throws: {
+      if case .io(let what)? = $0 as? LogError { what.contains("copy the folder") } else { false }
+    }
+    #expect(try copy.snapshot() == before)
+    try copy.setWritable(true)
+    #expect(try LogReader.open(path: copy.path).entries(after: .start, limit: 100).count == 10)
+  }
+
   @Test func `a new log in a folder that cannot be written says so`() async throws {
     let bench = try Bench()
     try bench.setWritable(false)

@@ -198,9 +198,20 @@ enum LogFile {
     do throws(LogError) {
       return try openPlain(path: path, options: options)
     } catch {
-      // A file in write-ahead mode needs two files beside it. In a folder that cannot be written
-      // and where no writer left them, the main file holds everything, and never changes.
-      guard case .readOnly = error, !hasPending(path) else { throw error }
+      // A file in write-ahead mode needs two files beside it, and in a folder that cannot be
+      // written they cannot be made. Where they are missing nobody writes either: a writer keeps
+      // them as long as it lives.
+      // SQLite does not tell that it was a right that was missing, so the attempt has to.
+      switch error {
+      case .readOnly, .io: break
+      default: throw error
+      }
+      guard FileSize.of(path + "-shm") == nil else { throw error }
+      if hasPending(path) {
+        throw LogError.io(
+          "\(path) was left by a writer that was killed, and folding in what it wrote last needs a "
+            + "folder that can be written: copy the folder, and use the copy")
+      }
       return try openImmutable(path: path, options: options)
     }
   }

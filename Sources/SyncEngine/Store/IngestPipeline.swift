@@ -207,7 +207,8 @@ public struct IngestPipeline: Sendable {
     do throws(LogError) {
       while var block = await checked.receive() {
         // Small blocks that have piled up share a transaction.
-        while block.events.count < limits.batchEvents, !checked.isEmpty,
+        while block.events.count < limits.batchEvents, block.bytes < limits.queuedBytesMax,
+          !checked.isEmpty,
           let more = await checked.receive()
         {
           block.append(more)
