@@ -175,6 +175,9 @@ public struct ConnectionMachine: Sendable {
     }
   }
 
+  /// How many requests are open on this connection.
+  public var openCount: Int { open.count }
+
   /// The names wanted, in the order in which they were.
   public var wanted: [SubscriptionName] { liveOrder }
 

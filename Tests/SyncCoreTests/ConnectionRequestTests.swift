@@ -1,0 +1,270 @@
+import Nostr
+import SyncCore
+import Testing
+
+@Suite struct ConnectionRequestTests {
+  private func ready(_ limits: Limits = Limits()) -> ConnectionBench {
+    var bench = ConnectionBench(limits: limits)
+    bench.becomeReady()
+    return bench
+  }
+
+  @Test func `what is wanted before the connection is asked for once it is open`() {
+    var bench = ConnectionBench()
+    bench.take(.want("a", [Filter(kinds: [9])]))
+    bench.becomeReady()
+    #expect(bench.takeRequests().count == 1)
+  }
+
+  @Test func `every REQ has an id of its own, also after a reconnection`() {
+    var bench = ConnectionBench()
+    for number in 0..<5 { bench.take(.want(Text("\(number)"), [Filter(kinds: [9])])) }
+    var ids: Set<SubscriptionID> = []
+    var count = 0
+    bench.take(.start)
+    for _ in 0..<6 {
+      while bench.machine.state.name != "connecting" { bench.pass(.milliseconds(100)) }
+      bench.take(.opened)
+      bench.pass(.seconds(4))
+      for request in bench.takeRequests() {
+        ids.insert(request.id)
+        count += 1
+        #expect(request.filters.count == 1 && request.id.count <= 32)
+      }
+      bench.take(.ended("gone"))
+    }
+    #expect(ids.count == count && count >= 25)
+  }
+
+  @Test func `confirmed means its own EOSE`() throws {
+    var bench = ready()
+    bench.take(.want("a", [Filter(kinds: [9])]))
+    let request = try #require(bench.takeRequests().first)
+    #expect(bench.machine.subscription("a") == .asked)
+    bench.take(.received(.eose("other", hints: [])))
+    #expect(bench.machine.subscription("a") == .asked)
+    bench.take(.received(.eose(request.id, hints: [])))
+    #expect(bench.machine.subscription("a") == .live)
+  }
+
+  @Test func `a subscription without EOSE is asked again under a new id`() throws {
+    var bench = ready()
+    bench.take(.want("a", [Filter(kinds: [9])]))
+    let first = try #require(bench.takeRequests().first)
+    for _ in 0..<5 {
+      bench.pass(.seconds(3))
+      bench.take(.heard)
+    }
+    let second = try #require(bench.takeRequests().first)
+    #expect(first.id != second.id)
+  }
+
+  @Test func `CLOSED for one of five feeds leaves four and never reconnects`() throws {
+    var bench = ready()
+    for number in 0..<5 { bench.take(.want(Text("\(number)"), [Filter(kinds: [9])])) }
+    bench.pass(.seconds(2))
+    let requests = bench.takeRequests()
+    for request in requests { bench.take(.received(.eose(request.id, hints: []))) }
+    bench.take(.received(.closed(requests[2].id, "restricted: not a channel member")))
+    let live = (0..<5).filter { bench.machine.subscription(Text("\($0)")) == .live }
+    #expect(live.count == 4)
+    #expect(
+      bench.machine.subscription("2") == .refused("restricted: not a channel member"))
+    #expect(bench.opens == 1 && bench.machine.state == .ready)
+  }
+
+  @Test func `an error that passes is asked again, a refusal is not, until it is wanted anew`()
+    throws
+  {
+    var bench = ready()
+    bench.take(.want("a", [Filter(kinds: [9])]))
+    var request = try #require(bench.takeRequests().first)
+    bench.take(.received(.closed(request.id, "error: shutting down")))
+    bench.pass(.seconds(2))
+    request = try #require(bench.takeRequests().first)
+    bench.take(.received(.closed(request.id, "restricted: no")))
+    bench.pass(.seconds(25))
+    #expect(bench.takeRequests().isEmpty)
+    bench.take(.want("a", [Filter(kinds: [9])]))
+    #expect(bench.takeRequests().count == 1)
+  }
+
+  @Test func `a rate limit pauses everything and asks again after it`() throws {
+    var bench = ready()
+    bench.take(.ask(AskID(1), ConnectionBench.request()))
+    let request = try #require(bench.takeRequests().first)
+    bench.take(.received(.closed(request.id, "rate-limited: quota exceeded; retry in 7s")))
+    bench.take(.ask(AskID(2), ConnectionBench.request()))
+    bench.pass(.seconds(6))
+    #expect(bench.takeRequests().isEmpty)
+    bench.pass(.seconds(8))
+    #expect(bench.takeRequests().count == 2)
+    #expect(bench.takeEffects().contains(.restarted(AskID(1))))
+  }
+
+  @Test func `a page ends with its own EOSE and carries the hint`() throws {
+    var bench = ready()
+    bench.take(.ask(AskID(1), ConnectionBench.request()))
+    let request = try #require(bench.takeRequests().first)
+    bench.take(.received(.event(request.id, ConnectionBench.event(1))))
+    bench.take(.received(.eose(request.id, hints: ["finish", "zzz"])))
+    let effects = bench.takeEffects()
+    #expect(effects.contains(.event(.ask(AskID(1)), ConnectionBench.event(1), .inside)))
+    #expect(effects.contains(.answered(AskID(1), .complete(.finish))))
+    #expect(bench.sent.contains(.close(request.id)))
+  }
+
+  @Test func `events that nobody asked for are dropped and counted`() throws {
+    var bench = ready()
+    let filter = Filter(kinds: [9], since: 500, until: 2000)
+    bench.take(.ask(AskID(1), ConnectionBench.request(filter)))
+    let request = try #require(bench.takeRequests().first)
+    _ = bench.takeEffects()
+    bench.take(.received(.event("nobody", ConnectionBench.event(1))))
+    bench.take(.received(.event(request.id, ConnectionBench.event(2, kind: 7))))
+    #expect(bench.takeEffects().isEmpty)
+    bench.take(.received(.event(request.id, ConnectionBench.event(3, at: 3000))))
+    bench.take(.received(.event(request.id, ConnectionBench.event(4, at: 1))))
+    let fits = bench.takeEffects().compactMap { effect in
+      if case .event(_, _, let fit) = effect { fit } else { nil }
+    }
+    #expect(fits == [.aboveUntil, .belowSince])
+    #expect(bench.machine.faults.unknownSubscriptions == 1)
+    #expect(bench.machine.faults.foreignEvents == 3)
+  }
+
+  @Test func `a malformed frame is counted and nothing more`() {
+    var bench = ready()
+    bench.take(.malformed(.notAMessage("x")))
+    bench.take(.malformed(.unknownLabel("WAT")))
+    #expect(bench.machine.faults.malformedFrames == 2)
+    #expect(bench.machine.state == .ready)
+  }
+
+  @Test func `a page that streams slowly is one page, and chatter does not keep a dead one`() throws
+  {
+    var limits = Limits()
+    limits.answerIdleMax = .milliseconds(500)
+    var bench = ready(limits)
+    bench.take(.ask(AskID(1), ConnectionBench.request()))
+    var request = try #require(bench.takeRequests().first)
+    for number in 0..<6 {
+      bench.pass(.milliseconds(150))
+      bench.take(.received(.event(request.id, ConnectionBench.event(number))))
+    }
+    bench.take(.received(.eose(request.id, hints: [])))
+    #expect(bench.takeEffects().contains(.answered(AskID(1), .complete(.none))))
+    bench.take(.ask(AskID(2), ConnectionBench.request()))
+    request = try #require(bench.takeRequests().first)
+    for _ in 0..<6 {
+      bench.pass(.milliseconds(100))
+      bench.take(.received(.notice("hello")))
+    }
+    #expect(bench.takeEffects().contains(.answered(AskID(2), .timedOut)))
+  }
+
+  @Test func `a NOTICE that can only mean one request ends it, and no other`() throws {
+    var bench = ready()
+    bench.take(.ask(AskID(1), ConnectionBench.request()))
+    let request = try #require(bench.takeRequests().first)
+    bench.take(.received(.event(request.id, ConnectionBench.event(1))))
+    bench.take(.ask(AskID(2), ConnectionBench.request()))
+    bench.take(.received(.notice("ERROR: bad req: subscription id too long")))
+    bench.pass(.seconds(3))
+    let effects = bench.takeEffects()
+    #expect(
+      effects.contains(
+        .answered(AskID(2), .refused("ERROR: bad req: subscription id too long"))))
+    #expect(!effects.contains { if case .answered(AskID(1), _) = $0 { true } else { false } })
+  }
+
+  @Test func `a refusal of AUTH by NOTICE is like one by CLOSED`() throws {
+    var bench = ready()
+    bench.take(.received(.auth(challenge: "one")))
+    bench.take(.ask(AskID(1), ConnectionBench.request()))
+    #expect(bench.takeRequests().count == 1)
+    bench.take(.received(.notice("auth-required: log in")))
+    bench.take(.signed(ConnectionBench.event(9, kind: 22242), challenge: "one"))
+    bench.take(
+      .received(.ok(ConnectionBench.event(9, kind: 22242).id, accepted: true, "")))
+    #expect(bench.takeRequests().count == 1)
+  }
+
+  @Test func `feeds above what the relay keeps open are parked and told, not lost`() {
+    var limits = Limits()
+    limits.subscriptionsMax = 20
+    var bench = ready(limits)
+    for number in 0..<40 { bench.take(.want(Text("\(number)"), [Filter(kinds: [9])])) }
+    for _ in 0..<60 {
+      bench.pass(.seconds(1))
+      bench.take(.heard)
+      for request in bench.takeRequests() {
+        bench.take(.received(.eose(request.id, hints: [])))
+      }
+    }
+    let states = (0..<40).map { bench.machine.subscription(Text("\($0)")) }
+    let live = states.count { $0 == .live }
+    #expect(live >= 12 && live < 20)
+    #expect(states.count { $0 == .parked } == 40 - live)
+    bench.take(.unwant("0"))
+    bench.pass(.seconds(1))
+    #expect(bench.takeRequests().count == 1)
+  }
+
+  @Test func `sixty channels and a message at once: the message goes first`() {
+    var bench = ConnectionBench()
+    for number in 0..<60 { bench.take(.want(Text("\(number)"), [Filter(kinds: [9])])) }
+    bench.take(.start)
+    bench.take(.opened)
+    let event = ConnectionBench.event(1)
+    bench.take(.publish(event))
+    bench.pass(.seconds(2))
+    guard case .event(let first)? = bench.sent.first else {
+      Issue.record("the first frame is \(String(describing: bench.sent.first))")
+      return
+    }
+    #expect(first.id == event.id)
+    #expect(bench.sent.count <= 10)
+  }
+
+  @Test func `an OK without id is the verdict on the one event in flight`() {
+    var bench = ready()
+    bench.take(.publish(ConnectionBench.event(1)))
+    bench.take(.publish(ConnectionBench.event(2)))
+    #expect(bench.takeEvents().count == 1)
+    bench.take(.received(.ok(nil, accepted: false, "invalid: no")))
+    #expect(
+      bench.takeEffects().contains(
+        .verdict(ConnectionBench.event(1).id, accepted: false, "invalid: no")))
+    #expect(bench.takeEvents() == [ConnectionBench.event(2).id])
+  }
+
+  @Test func `no OK at all is told as unknown, and a late one still counts`() {
+    var bench = ready()
+    let event = ConnectionBench.event(1)
+    bench.take(.publish(event))
+    for _ in 0..<7 {
+      bench.pass(.seconds(3))
+      bench.take(.heard)
+    }
+    #expect(
+      bench.takeEffects().contains {
+        if case .unanswered(event.id, true, _) = $0 { true } else { false }
+      })
+    bench.take(.received(.ok(event.id, accepted: true, "")))
+    #expect(bench.takeEffects().contains(.verdict(event.id, accepted: true, "")))
+  }
+
+  @Test func `ten thousand requests leave nothing behind`() {
+    var bench = ready()
+    for number in 0..<10_000 {
+      bench.take(.ask(AskID(UInt64(number)), ConnectionBench.request()))
+      bench.pass(.milliseconds(200))
+      for request in bench.takeRequests() {
+        bench.take(.received(.eose(request.id, hints: [])))
+      }
+      _ = bench.takeEffects()
+    }
+    #expect(bench.machine.openCount == 0)
+  }
+}
