@@ -1,0 +1,120 @@
+import EventLog
+import HotCache
+import Nostr
+import NostrCrypto
+import RelayServer
+import SyncCore
+import SyncEngine
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct FollowingTests {
+  /// An event by one of the community's people, dated now.
+  private func event(_ world: EngineWorld, _ text: Text, by person: Int = 1) throws -> Event {
+    let group = try #require(
+      world.community.events.first { event in
+        event.kind == .groupMembers
+          && event.tags.contains { $0.bytes32(1) == world.member.publicKey.bytes }
+      }?.identifier)
+    return try LocalSigner(world.community.people[person]).signed(
+      EventDraft(
+        createdAt: world.ports.clock.now(), kind: .message, tags: Tags([["h", group]]),
+        content: text)
+    ).event
+  }
+
+  /// Puts events into the relay as another client would.
+  private func post(_ events: [Event], to world: EngineWorld) async throws {
+    await world.host.update { machine, _, _ in
+      // A store in memory takes everything.
+      try? machine.load(events)
+      return []
+    }
+    await world.host.announce(events)
+  }
+
+  private func waitFor(_ id: EventID, in store: CommunityStore, _ engine: Engine) async throws {
+    for await change in engine.changes {
+      if case .log = change, try store.reader.event(id: id) != nil { return }
+      if case .progress = change, try store.reader.event(id: id) != nil { return }
+    }
+  }
+
+  @Test func `what is new arrives by the live feeds`() async throws {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    let fresh = try event(world, "hot off the press")
+    try await post([fresh], to: world)
+    try await waitFor(fresh.id, in: store, engine)
+    let feeds = try #require(await engine.status().relays.first).subscriptions
+    #expect(feeds.count > 5)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `what happened during an outage is there after it`() async throws {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    world.network.setReachable(false)
+    world.network.cutAll()
+    var missed: [Event] = []
+    for number in 0..<5 { missed.append(try event(world, Text("missed \(number)"))) }
+    try await post(missed, to: world)
+    world.network.setReachable(true)
+    try await waitFor(try #require(missed.last).id, in: store, engine)
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(Set(missed.map(\.id)).isSubset(of: try store.ids()))
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `offline nothing is connected, and online everything is again`() async throws {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    await engine.goOffline()
+    #expect(await engine.status().relays.first?.state == .suspended)
+    #expect(await engine.waitLive(for: .seconds(1)) == .impossible("offline"))
+    await engine.goOnline()
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a key that the relay does not want is told, and nothing is tried for ever`()
+    async throws
+  {
+    var rules = RelayRules.membersOnly
+    rules.authentication.members = []
+    let world = try await EngineWorld(rules: rules)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    await engine.start()
+    guard case .impossible = await engine.waitLive(for: .seconds(20)) else {
+      Issue.record("\(await engine.status())")
+      return
+    }
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a Buzz relay's channels are live, each in a REQ of its own`() async throws {
+    let world = try await EngineWorld(rules: .buzz)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    let fresh = try event(world, "only to those who name the channel")
+    try await post([fresh], to: world)
+    try await waitFor(fresh.id, in: store, engine)
+    await engine.stop()
+    await store.close()
+  }
+}

@@ -1,0 +1,170 @@
+import EventLog
+import HotCache
+import Nostr
+import NostrCrypto
+import RelayServer
+import SyncCore
+import SyncEngine
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct WritingTests {
+  private func draft(
+    _ world: EngineWorld, _ text: Text, in group: Text, tags: [[Text]] = [], age: Int64 = 0
+  ) -> EventDraft {
+    EventDraft(
+      createdAt: world.ports.clock.now() - age, kind: .message, tags: Tags([["h", group]] + tags),
+      content: text)
+  }
+
+  /// A group that the world's member may write to.
+  private func group(_ world: EngineWorld) async throws -> Text {
+    let lists = world.community.events.filter { event in
+      event.kind == .groupMembers
+        && event.tags.contains { $0.bytes32(1) == world.member.publicKey.bytes }
+    }
+    return try #require(lists.first?.identifier)
+  }
+
+  @Test func `messages written offline arrive once and in order when the relay is back`()
+    async throws
+  {
+    let world = try await EngineWorld()
+    let group = try await group(world)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member) { $0.isOffline = true }
+    var ids: [EventID] = []
+    for number in 0..<3 {
+      let message = try await engine.publish(draft(world, Text("message \(number)"), in: group))
+      ids.append(message.eventID)
+    }
+    let reply = try await engine.publish(
+      draft(
+        world, "a reply", in: group,
+        tags: [["e", Text(ids[0].hex), "", "root"], ["e", Text(ids[2].hex), "", "reply"]]))
+    #expect(reply.waitsFor != nil)
+    ids.append(reply.eventID)
+    #expect(await engine.status().outbox == [.queued: 4])
+    #expect(await world.held().isDisjoint(with: ids))
+    await engine.goOnline()
+    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    #expect(Set(ids).isSubset(of: await world.held()))
+    #expect(await engine.status().outbox == [:])
+    let deliveries = try store.reader.deliveries(includingSent: true)
+    #expect(deliveries.allSatisfy { $0.state == .sent && $0.attempts == 1 })
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `the same token writes once`() async throws {
+    let world = try await EngineWorld()
+    let group = try await group(world)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member) { $0.isOffline = true }
+    let first = try await engine.publish(draft(world, "once", in: group), token: "t1")
+    let second = try await engine.publish(draft(world, "once", in: group, age: 5), token: "t1")
+    let third = try await engine.publish(draft(world, "once", in: group, age: 5), token: "t2")
+    #expect(first.id == second.id && first.eventID == second.eventID && third.id != first.id)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `an OK that never comes is cleared up by asking for the event`() async throws {
+    var rules = RelayRules()
+    rules.answers.toEvent = .never
+    let world = try await EngineWorld(rules: rules)
+    let group = try await group(world)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member) {
+      $0.limits.publishMax = .milliseconds(300)
+    }
+    let message = try await engine.publish(draft(world, "is it there?", in: group))
+    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    #expect(try store.reader.message(id: message.id)?.deliveries.first?.state == .sent)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a lost connection between sending and OK makes no double`() async throws {
+    var rules = RelayRules()
+    rules.answers.toEvent = .late(.milliseconds(400))
+    let world = try await EngineWorld(rules: rules)
+    let group = try await group(world)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    await engine.start()
+    let before = await world.held().count
+    let message = try await engine.publish(draft(world, "cut", in: group))
+    _ = await engine.waitOutbox(for: .milliseconds(200))
+    world.network.cutAll()
+    #expect(await engine.waitOutbox(for: .seconds(40)) == .reached)
+    #expect(await world.held().count == before + 1)
+    #expect(try store.reader.message(id: message.id)?.deliveries.first?.state == .sent)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a refused message is kept with the relay's words, and the next one is sent`()
+    async throws
+  {
+    let world = try await EngineWorld()
+    let group = try await group(world)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    let poison = try await engine.publish(draft(world, "to nowhere", in: "no-such-group"))
+    let good = try await engine.publish(draft(world, "to somewhere", in: group))
+    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    let refused = try #require(try store.reader.message(id: poison.id)?.deliveries.first)
+    #expect(refused.state == .refused && refused.reason?.isEmpty == false)
+    #expect(try store.reader.message(id: good.id)?.deliveries.first?.state == .sent)
+    try await engine.discard(poison.id)
+    #expect(await engine.status().outbox == [:])
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `an old message gets a new date where the relay takes no old ones, with its reply`()
+    async throws
+  {
+    var rules = RelayRules()
+    rules.writing.ageMax = 900
+    let world = try await EngineWorld(rules: rules)
+    let group = try await group(world)
+    let store = try await world.store()
+    let offline = world.engine(store, key: world.member) { $0.isOffline = true }
+    let old = try await offline.publish(draft(world, "yesterday", in: group, age: 90_000))
+    let reply = try await offline.publish(
+      draft(
+        world, "and after", in: group, tags: [["e", Text(old.eventID.hex), "", "reply"]],
+        age: 80_000))
+    await offline.stop()
+    let engine = world.engine(store, key: world.member)
+    _ = try await engine.syncOnce(SyncPlan(.groups([group])))
+    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    let moved = try #require(try store.reader.message(id: old.id))
+    #expect(moved.eventID != old.eventID && moved.redatedFrom == old.eventID)
+    #expect(moved.deliveries.first?.state == .sent)
+    let answer = try #require(try store.reader.message(id: reply.id))
+    #expect(answer.deliveries.first?.state == .sent)
+    let event = try #require(try store.reader.event(id: answer.eventID)?.event)
+    #expect(event.tags.contains { $0.bytes32(1) == moved.eventID.bytes })
+    let held = await world.held()
+    #expect(held.contains(moved.eventID) && !held.contains(old.eventID))
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `without re-dating such a message expires and stays as it was`() async throws {
+    var rules = RelayRules()
+    rules.writing.ageMax = 900
+    let world = try await EngineWorld(rules: rules)
+    let group = try await group(world)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member) { $0.isRedating = false }
+    let old = try await engine.publish(draft(world, "yesterday", in: group, age: 90_000))
+    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    let kept = try #require(try store.reader.message(id: old.id))
+    #expect(kept.eventID == old.eventID && kept.deliveries.first?.state == .expired)
+    await engine.stop()
+    await store.close()
+  }
+}
