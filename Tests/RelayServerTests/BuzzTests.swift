@@ -137,6 +137,30 @@ import Testing
     #expect(bench.takeEvents(cat) == [message])
   }
 
+  @Test func `a channel that goes private or is archived ends subscriptions`() {
+    var bench = buzz()
+    bench.found("a", by: "ann", members: ["bob"])
+    let bob = listen([.group("a", kinds: [9])], as: "bob", on: &bench)
+    let cat = listen([.group("a", kinds: [9])], as: "cat", on: &bench)
+    let ann = bench.connect(as: "ann")
+    func change(_ tag: [String]) {
+      _ = bench.publish(Bench.event(by: "ann", 9002, [["h", "a"], tag]), on: ann)
+    }
+    let revoked = RelayMessage.closed("live", "restricted: channel access revoked")
+    change(["visibility", "private"])
+    #expect(bench.take(cat) == [revoked])
+    #expect(bench.take(bob).isEmpty)
+    change(["archived", "true"])
+    #expect(bench.take(bob) == [revoked])
+    let message = Bench.event(by: "ann", 9, [["h", "a"]], "hello")
+    #expect(bench.publish(message, on: ann)?.text == "invalid: channel is archived")
+    bench.pass(.seconds(1))
+    change(["archived", "false"])
+    #expect(bench.publish(message, on: ann)?.accepted == true)
+    let told = Filter(kinds: [44100], tags: [p: [Text(Bench.hex("bob"))]])
+    #expect(bench.ask(told, on: bob).events.count == 2)
+  }
+
   @Test func `a conversation is opened once, and found again by its people`() throws {
     var bench = buzz()
     let ann = bench.connect(as: "ann")
@@ -150,6 +174,9 @@ import Testing
     #expect(first.hasPrefix("response: {\"channel_id\":\"") && first.hasSuffix("\"created\":true}"))
     let again = try #require(open("bob", with: ["ann"], "", on: bob))
     #expect(again == first.replacing("true", with: "false"))
+    #expect(open("ann", with: ["bob"], "", on: ann) == "duplicate: already processed")
+    bench.machine.rules.groups.recognisesRepeatedCommands = false
+    #expect(open("ann", with: ["bob"], "", on: ann) == again)
     let empty = open("ann", with: [], "alone", on: ann)
     #expect(empty == "invalid: a conversation needs somebody in it")
     #expect(!bench.kept.contains { $0.kind == 41010 })

@@ -10,6 +10,7 @@ struct Group: Sendable {
   var isRestricted = false
   var isHidden = false
   var isClosed = false
+  var isArchived = false
   /// Roles by member; an ordinary member has none.
   var members: [PublicKey: [Text]] = [:]
   var codes: Set<Text> = []
@@ -81,6 +82,7 @@ extension Group {
     isRestricted = event.tags.contains(named: "restricted")
     isHidden = event.tags.contains(named: "hidden")
     isClosed = event.tags.contains(named: "closed")
+    isArchived = event.tags.firstValue("archived") == "true"
     participants = event.people.sorted()
   }
 
@@ -105,6 +107,7 @@ extension Group {
     if let value = event.tags.firstValue("about") { about = value.owned() }
     if let value = event.tags.firstValue("picture") { picture = value.owned() }
     if let value = event.tags.firstValue("visibility") { isPrivate = value == "private" }
+    if let value = event.tags.firstValue("archived") { isArchived = value == "true" }
     isPrivate = flag("private", else: "public", of: event, from: isPrivate)
     isRestricted = flag("restricted", else: "unrestricted", of: event, from: isRestricted)
     isHidden = flag("hidden", else: "visible", of: event, from: isHidden)

@@ -39,10 +39,10 @@ extension RelayMachine {
 
   // MARK: Ending
 
-  /// Ends every subscription that names a group and whose reader may not read it any more.
-  mutating func revoke(_ group: Text, from key: PublicKey) {
+  /// Ends the subscriptions that name a group, for readers who lost it.
+  mutating func revoke(_ group: Text, from isConcerned: ([PublicKey]) -> Bool) {
     endSubscriptions("restricted: channel access revoked") { connection, subscription in
-      connection.keys.contains(key) && subscription.names(group)
+      isConcerned(connection.keys) && subscription.names(group)
     }
   }
 

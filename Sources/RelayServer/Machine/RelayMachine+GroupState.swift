@@ -15,7 +15,7 @@ extension RelayMachine {
       announceState(of: name, [39001, 39002])
       for key in event.people { announceMembership(44100, of: key, in: name, by: event.pubkey) }
     case 9001: for key in event.people { announceDeparture(of: key, from: name, by: event.pubkey) }
-    case 9002: announceState(of: name, [39000])
+    case 9002: announceChange(by: event, of: name)
     case 9008: dissolve(name, by: event.pubkey)
     case 9021: announceArrival(of: event, in: name)
     case 9022:
@@ -29,6 +29,19 @@ extension RelayMachine {
     rules.groups.announcesRoles ? [39000, 39001, 39002, 39003] : [39000, 39001, 39002]
   }
 
+  private mutating func announceChange(by event: Event, of name: Text) {
+    announceState(of: name, [39000])
+    guard let group = groups[name] else { return }
+    if group.isPrivate || group.isArchived {
+      revoke(name) { group.isArchived || !group.hasMember(of: $0) }
+    }
+    // Un-archiving is told to every member as if they had been added.
+    guard event.tags.firstValue("archived") == "false" else { return }
+    for member in group.roster {
+      announceMembership(44100, of: member.key, in: name, by: event.pubkey)
+    }
+  }
+
   private mutating func announceArrival(of event: Event, in name: Text) {
     announce(9000, [["h", name], ["p", Text(event.pubkey.hex)]], at: now)
     announceState(of: name, [39002])
@@ -40,13 +53,13 @@ extension RelayMachine {
   ) {
     announceState(of: name, [39001, 39002])
     announceMembership(44101, of: key, in: name, by: actor)
-    if groups[name]?.isPrivate == true { revoke(name, from: key) }
+    if groups[name]?.isPrivate == true { revoke(name) { $0.contains(key) } }
   }
 
   private mutating func dissolve(_ name: Text, by actor: PublicKey) {
     guard let group = groups[name] else { return }
     for member in group.roster { announceMembership(44101, of: member.key, in: name, by: actor) }
-    for member in group.roster { revoke(name, from: member.key) }
+    revoke(name) { group.hasMember(of: $0) }
     let time = groups.nextSigningTime(of: name, now: now)
     groups[name] = nil
     do throws(RelayStoreError) {
@@ -135,6 +148,7 @@ extension RelayMachine {
       tags.append(["closed"])
     }
     if group.isRestricted { tags.append(["restricted"]) }
+    if group.isArchived { tags.append(["archived", "true"]) }
     if group.isHidden { tags.append(["hidden"]) }
     for key in group.participants { tags.append(["p", Text(key.hex)]) }
     return tags

@@ -2,6 +2,7 @@ import Nostr
 
 /// NIP-29: what people may do in groups, and what changes when they do it.
 extension RelayMachine {
+  private static let commandsMax = 1000
   private static let moderationKinds: Set<EventKind> = [9000, 9001, 9002, 9005, 9008, 9009]
 
   /// Why an event may not enter its group; nil lets it in.
@@ -20,6 +21,8 @@ extension RelayMachine {
     guard let group = groups[name] else {
       return rules.groups.refusesUnknownGroups ? "invalid: no such group" : nil
     }
+    // An archived group takes nothing but the word that brings it back.
+    if group.isArchived && event.kind != 9002 { return "invalid: channel is archived" }
     if event.kind == 9021 { return refusalOfJoining(event, group) }
     if event.kind == 9022 { return refusalOfLeaving(event, group) }
     if RelayMachine.moderationKinds.contains(event.kind) {
@@ -128,6 +131,11 @@ extension RelayMachine {
     }
     guard others.count <= 8 else {
       return .refused("invalid: pubkeys must contain at most 8 other participants (9 total)")
+    }
+    if rules.groups.recognisesRepeatedCommands {
+      if commands.contains(event.id) { return .known("duplicate: already processed") }
+      commands.append(event.id)
+      if commands.count > RelayMachine.commandsMax { commands.removeFirst() }
     }
     let people = (others.union([event.pubkey])).sorted()
     if let known = groups.conversation(of: people) {

@@ -19,6 +19,8 @@ package struct RelayMachine: Sendable {
   var connections: [Connection] = []
   var delayed: [Delayed] = []
   var spending: [PublicKey: [Duration]] = [:]
+  /// The last commands that were carried out, oldest first; commands are not stored.
+  var commands: [EventID] = []
   let isValid: @Sendable (Event) -> Bool
 
   // The time of the step, and what it has brought so far.

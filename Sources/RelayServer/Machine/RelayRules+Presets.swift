@@ -57,6 +57,7 @@ extension RelayRules {
     rules.groups.marksEveryGroupClosed = true
     rules.groups.listsRolesOfMembers = true
     rules.groups.opensConversations = true
+    rules.groups.recognisesRepeatedCommands = true
     rules.groups.resolvesScopeByTarget = true
     rules.groups.acceptsRepeatedJoins = true
     rules.limits.frameBytesMax = 524_288

@@ -145,6 +145,8 @@ package struct GroupRules: Sendable, Hashable {
   package var listsRolesOfMembers = false
   /// 41010 opens a conversation and answers with its channel (Buzz).
   package var opensConversations = false
+  /// A command that comes again, byte for byte, is accepted without its answer (Buzz).
+  package var recognisesRepeatedCommands = false
   /// A reaction or deletion without `h` belongs to its target's channel (Buzz).
   package var resolvesScopeByTarget = false
   /// A 9021 by a member is accepted in silence instead of refused as a duplicate (Buzz).
