@@ -19,7 +19,8 @@ extension HistoryWalk {
       return stop(.unpageable("ignores until"), why: "the relay ignores until: unpageable")
     }
     if !page.isNewestFirst {
-      // An event that arrives while a page is read can stand out of order once.
+      // An event that arrives while a page is read can stand out of order; asked again, the page
+      // has it in its place.
       if !hasSeenDisorder {
         hasSeenDisorder = true
         return Findings()
@@ -27,6 +28,7 @@ extension HistoryWalk {
       return stop(
         .unpageable("not newest first"), why: "the relay does not answer newest first: unpageable")
     }
+    hasSeenDisorder = false
     if page.verified + page.invalid + page.unreadable == 0 {
       if hint == .more { return emptyThoughMore(leg, upper) }
       return finishLeg(leg, proving: upper)

@@ -62,6 +62,22 @@ import Testing
     #expect(run.isGap(0) && !run.isProved(0) && !run.isProved(100))
   }
 
+  @Test func `a page that an arrival disturbed is asked again, however often that happens`() {
+    var walk = HistoryWalk(Filter(), options: .init(limits: Limits()))
+    func page(_ times: [Int64]) -> PageTally {
+      var tally = PageTally()
+      for (number, time) in times.enumerated() {
+        tally.addVerified(ModelRelay.position(time, Int(time) * 10 + number))
+      }
+      return tally
+    }
+    for times: [Int64] in [[90, 80, 85], [90, 85, 80], [80, 70, 75], [80, 75, 70], []] {
+      guard case .ask = walk.next(now: 1000) else { break }
+      _ = walk.received(page(times), .complete(.none))
+    }
+    #expect(walk.next(now: 1000) == .ended(.drained))
+  }
+
   @Test func `a relay that is not newest first is unpageable`() {
     var relay = ModelRelay(
       stored: (0..<50).map { ModelRelay.position(100 + Int64($0), $0) }, cap: 10)
