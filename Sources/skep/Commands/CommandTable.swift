@@ -1,9 +1,9 @@
 /// All commands, in the order of the help.
 enum CommandTable {
   static let all: [any Command.Type] = [
-    KeyCommand.self, VerifyCommand.self, ExportCommand.self, QueryCommand.self,
-    StatusCommand.self, ImportCommand.self, OutboxCommand.self, DemoRelayCommand.self,
-    ServeCommand.self,
+    MirrorCommand.self, JoinCommand.self, SyncCommand.self, RelayCommand.self, KeyCommand.self,
+    StatusCommand.self, OutboxCommand.self, QueryCommand.self, ImportCommand.self,
+    ExportCommand.self, VerifyCommand.self, ServeCommand.self, DemoRelayCommand.self,
     DoctorCommand.self, BenchCommand.self,
   ]
 

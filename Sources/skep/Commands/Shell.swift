@@ -83,6 +83,7 @@ extension Failure {
     case let error as KeyFileError: self.init(error)
     case let error as LogError: self.init(error)
     case let error as StoreError: self.init(error)
+    case let error as EngineError: self.init(error)
     case let error as IngestError: self.init(error)
     case let error as ByteSourceError: self.init(.io, error.description)
     case let error as CacheError: self.init(.invalid, error.description)

@@ -1,0 +1,144 @@
+import EventLog
+import Nostr
+import SyncCore
+import SyncEngine
+
+/// What `sync` and `mirror` share: one run, or following until a signal comes.
+struct SyncRun {
+  let community: RunningCommunity
+  let context: Context
+
+  static let options: [OptionSpec] = [
+    .value("group", "ID", "only this group; may be given again", repeats: true),
+    .flag("once", "end when everything is brought over and sent; this is usual"),
+    .flag("follow", "go on until a signal comes"),
+    .flag("full", "walk everything again, whatever was proved before"),
+    .value("fail-after", "D", "give up when no relay was reached for so long; 30s otherwise"),
+  ]
+
+  /// Runs as the command line says and closes the community.
+  func run(_ plan: SyncPlan) async throws -> ExitCode {
+    let code: ExitCode
+    do {
+      code = context.invocation.has("follow") ? try await follow() : try await once(plan)
+    } catch {
+      await community.close()
+      if let code = context.stop.code { return code }
+      throw error
+    }
+    await community.close()
+    return context.stop.code ?? code
+  }
+
+  static func plan(_ context: Context, _ extent: SyncPlan.Extent) throws -> SyncPlan {
+    if context.invocation.has("once") && context.invocation.has("follow") {
+      throw context.usage("--once and --follow exclude each other")
+    }
+    var plan = SyncPlan(extent)
+    plan.isFull = context.invocation.has("full")
+    if let patience = try context.duration("fail-after") { plan.failAfter = patience }
+    return plan
+  }
+
+  static func groups(_ context: Context) -> [Text]? {
+    let words = context.invocation.values("group")
+    return words.isEmpty ? nil : words.map { Text($0) }
+  }
+
+  // MARK: Once
+
+  private func once(_ plan: SyncPlan) async throws -> ExitCode {
+    let shown = showProgress()
+    let result: Result<SyncSummary, EngineError>
+    do throws(EngineError) {
+      result = .success(try await community.engine.syncOnce(plan))
+    } catch {
+      result = .failure(error)
+    }
+    shown.cancel()
+    context.talk.endProgress()
+    switch result {
+    case .failure(let error): throw Failure(error)
+    case .success(let summary):
+      try report(summary)
+      return summary.isComplete ? .done : .unproved
+    }
+  }
+
+  /// Shows how far the engine has come until it is cancelled.
+  private func showProgress() -> Task<Void, Never> {
+    let line = ProgressLine(total: nil, isQuiet: context.invocation.has("quiet"))
+    let changes = community.engine.changes
+    return Task {
+      for await change in changes {
+        guard case .progress(let progress) = change else { continue }
+        line.show("received", done: progress.received)
+      }
+      line.end()
+    }
+  }
+
+  private func report(_ summary: SyncSummary) throws {
+    if context.wantsJSON { return try context.out.write(row: Rows.summary(summary)) }
+    let talk = context.talk
+    talk.say(
+      "\(Progress.grouped(summary.stored)) stored, \(Progress.grouped(summary.duplicates)) there"
+        + " already, \(summary.sent) sent, \(summary.queued) queued, \(summary.failed) failed")
+    for (reason, count) in summary.rejected.sorted(by: { $0.key < $1.key }) {
+      talk.say("\(count) rejected for \(SafeText.line(reason, cells: 40))")
+    }
+    for gap in summary.gaps { talk.say("gap: " + Rows.gapLine(gap)) }
+    talk.say(summary.isComplete ? "complete" : "not everything could be proved complete")
+  }
+
+  // MARK: Following
+
+  private func follow() async throws -> ExitCode {
+    let patience = try context.duration("fail-after")
+    let engine = community.engine
+    await engine.start()
+    let shown = showProgress()
+    defer { shown.cancel() }
+    let clock = ContinuousClock()
+    var reachedAt = clock.now
+    while !context.stop.isRequested {
+      let status = await engine.status()
+      if status.relays.contains(where: { $0.state == .ready }) { reachedAt = clock.now }
+      if let patience, reachedAt.duration(to: clock.now) > patience {
+        let reasons = status.relays.map { "\($0.url): \($0.lastError ?? "no answer")" }
+        throw Failure(
+          .noRelay,
+          "no relay was reached for \(Progress.time(Progress.seconds(patience))): "
+            + SafeText.line(reasons.joined(separator: "; "), cells: 300))
+      }
+      // A cancelled sleep is the signal that ends the loop.
+      try? await Task.sleep(for: .seconds(1))
+    }
+    let status = await engine.status()
+    var summary = SyncSummary()
+    summary.stored = status.progress.stored
+    summary.duplicates = status.progress.duplicates
+    summary.queued = status.outbox.reduce(0) { $0 + ($1.key.isOpen ? $1.value : 0) }
+    summary.failed = status.outbox.reduce(0) { $0 + ($1.key.isOpen ? 0 : $1.value) }
+    summary.isComplete = status.isLive
+    summary.gaps = try community.store.reader.gaps()
+    try report(summary)
+    return .done
+  }
+}
+
+extension Rows {
+  static func summary(_ summary: SyncSummary) -> JSON {
+    [
+      "type": "summary", "stored": JSON(summary.stored), "duplicates": JSON(summary.duplicates),
+      "rejected": JSON(counts: summary.rejected), "sent": JSON(summary.sent),
+      "queued": JSON(summary.queued), "failed": JSON(summary.failed),
+      "complete": JSON(summary.isComplete), "gaps": .array(summary.gaps.map(Rows.gap)),
+      "via": ["negentropy": JSON(summary.viaNegentropy), "paging": JSON(summary.viaPaging)],
+      "relays": .array(
+        summary.relays.sorted { $0.key < $1.key }.map { relay, why in
+          ["url": JSON(relay.description), "reached": .bool(why == nil), "error": JSON(why)]
+        }),
+    ]
+  }
+}

@@ -1,0 +1,95 @@
+import EventLog
+import Nostr
+import NostrCrypto
+import SyncCore
+import SyncEngine
+
+/// One community opened for writing, with its engine.
+struct RunningCommunity: Sendable {
+  let name: CommunityName
+  let store: CommunityStore
+  let settings: CommunitySettings
+  let engine: Engine
+  /// Who writes and answers challenges; nil for reading without a key.
+  let me: PublicKey?
+
+  /// How a command wants the engine.
+  struct Wish {
+    var options = EngineOptions()
+    /// The relay of a community that is not known yet.
+    var relay: RelayURL?
+    /// The community becomes a mirror if it is new.
+    var isMirror = false
+    /// Without a key that can be opened, go on without one.
+    var isKeyOptional = false
+    /// Make a key for this community alone where it has none.
+    var makesThrowawayKey = false
+  }
+
+  static func open(
+    _ folder: CommunityFolder, _ wish: Wish, _ context: Context
+  ) async throws -> RunningCommunity {
+    let identity = Identity(home: folder.home, environment: context.environment)
+    if wish.makesThrowawayKey, identity.pathInUse(by: folder.name) == nil {
+      try identity.save(SecretKey.generate(), for: folder.name, encrypts: false)
+    }
+    let key = try signingKey(identity, folder.name, wish, context)
+    let isNew = !folder.home.has(folder.name)
+    let store = try await folder.openStore(relay: wish.relay, context)
+    do {
+      var settings = try CommunitySettings(store.reader)
+      if isNew && wish.isMirror {
+        settings.isMirror = true
+        try await settings.save(to: store.log)
+      }
+      var options = wish.options
+      if settings.isMirror || wish.isMirror { options.isReadOnly = true }
+      let engine = Engine(
+        store: store, relays: settings.relays, ports: context.ports,
+        signer: key.map { LocalSigner($0) }, options: options)
+      return RunningCommunity(
+        name: folder.name, store: store, settings: settings, engine: engine,
+        me: key?.publicKey)
+    } catch {
+      await store.close()
+      throw error
+    }
+  }
+
+  private static func signingKey(
+    _ identity: Identity, _ name: CommunityName, _ wish: Wish, _ context: Context
+  ) throws -> SecretKey? {
+    do {
+      return try identity.load(for: name)
+    } catch KeyFileError.needsPassphrase(let path) where wish.isKeyOptional {
+      context.talk.say(
+        "the key at \(path) is encrypted; going on without it (SKEP_PASSPHRASE opens it)")
+      return nil
+    }
+  }
+
+  func close() async {
+    await engine.stop()
+    await store.close()
+  }
+}
+
+extension Failure {
+  init(_ error: EngineError) {
+    let code: ExitCode =
+      switch error {
+      case .noRelayReached: .noRelay
+      case .noRelay, .keyNeeded, .noKey, .signing, .outboxFull, .unknownMessage: .partial
+      case .store(let error): Failure(error).code
+      case .stopped: .interrupted
+      }
+    let advice =
+      switch error {
+      case .noKey: " (skep key new, or skep key import)"
+      case .keyNeeded: " (skep key new; or --throwaway-key for a mirror)"
+      case .noRelay: " (skep relay add URL)"
+      default: ""
+      }
+    self.init(code, error.description + advice)
+  }
+}
