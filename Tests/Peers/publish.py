@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""publish.py URL FILE|- [--window N] [--each N] [--auth SECRET_HEX]: sends each JSONL event, counts the OKs by verdict and reason."""
+import argparse, collections, json, sys
+from peer import Peer, run
+
+parser = argparse.ArgumentParser()
+parser.add_argument('url')
+parser.add_argument('file')
+parser.add_argument('--window', type=int, default=256, help='events without an answer at any moment')
+parser.add_argument('--each', type=int, default=5000, help='events a connection; some relays drop one that sends more')
+parser.add_argument('--auth')
+options = parser.parse_args()
+
+
+async def send(lines, answers):
+    open_now = 0
+    async with Peer(options.url, options.auth) as peer:
+        async def settle(limit):
+            nonlocal open_now
+            while open_now > limit:
+                frame = await peer.receive()
+                if frame[0] == 'OK':
+                    open_now -= 1
+                    answers[(frame[2], '' if frame[2] else frame[3].split(':')[0])] += 1
+        for line in lines:
+            await settle(options.window - 1)
+            await peer.socket.send('["EVENT",' + line + ']')
+            open_now += 1
+        await settle(0)
+
+
+async def main():
+    source = sys.stdin if options.file == '-' else open(options.file, encoding='utf-8')
+    lines = [line.strip() for line in source if line.strip()]
+    answers = collections.Counter()
+    for start in range(0, len(lines), options.each):
+        await send(lines[start:start + options.each], answers)
+    print(json.dumps({'sent': len(lines), 'answers': {f'{k[0]} {k[1]}'.strip(): v for k, v in answers.items()}}))
+
+run(main)
