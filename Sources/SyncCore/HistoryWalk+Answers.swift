@@ -29,7 +29,9 @@ extension HistoryWalk {
         .unpageable("not newest first"), why: "the relay does not answer newest first: unpageable")
     }
     hasSeenDisorder = false
+    if learnsUntil(page) { return Findings() }
     if page.verified + page.invalid + page.unreadable == 0 {
+      if asksWithBothBounds(leg) { return Findings() }
       if hint == .more { return emptyThoughMore(leg, upper) }
       return finishLeg(leg, proving: upper)
     }
@@ -43,15 +45,49 @@ extension HistoryWalk {
       phase = .second
       return Findings()
     }
-    cursor = oldest
+    moveCursor(to: oldest)
     return proof(from: oldest + 1, to: upper)
+  }
+
+  /// Notes how the relay reads `until`, and says whether the page has to be asked for again.
+  private mutating func learnsUntil(_ page: PageTally) -> Bool {
+    guard isUntilExclusive == nil, let cursor else { return false }
+    if page.newestVerified == untilAsked(cursor) {
+      // A page that never came down to the cursor said nothing of it.
+      let isAbove = page.oldestVerified.map { $0 > cursor } ?? false
+      isUntilExclusive = false
+      return isAbove
+    }
+    // The page begins below the second that it was to begin with and that this relay has events of:
+    // what the last page left of that second would be lost.
+    guard isCursorServed, page.newestVerified.map({ $0 < cursor }) ?? true else { return false }
+    isUntilExclusive = true
+    return true
+  }
+
+  /// A filter without any condition that brought nothing is asked once more with both bounds. The
+  /// second 0 then stands apart, because a bound of 0 is no bound to the same relays.
+  private mutating func asksWithBothBounds(_ leg: Leg) -> Bool {
+    guard scope == Filter(), !hasBothBounds, cursor == leg.to, cursor == nil || leg.from == 0
+    else { return false }
+    hasBothBounds = true
+    if leg.from == 0, cursor.map({ $0 > 0 }) ?? true {
+      legs[0] = Leg(from: 1, to: leg.to)
+      legs.insert(Leg(from: 0, to: 0), at: 1)
+    }
+    return true
+  }
+
+  private mutating func moveCursor(to served: Timestamp) {
+    cursor = served
+    isCursorServed = true
   }
 
   /// After the head page: its oldest date becomes the cursor, but never one from the future.
   private mutating func leaveHead(_ oldest: Timestamp, _ leg: Leg, _ upper: Timestamp) -> Findings {
     let bound = askedAt + options.limits.skewMax
     guard oldest > bound else {
-      cursor = oldest
+      moveCursor(to: oldest)
       return proof(from: oldest + 1, to: upper)
     }
     // A whole page of events from the future: the present is read first, as if they were not there,
@@ -82,6 +118,7 @@ extension HistoryWalk {
       goBelow(top)
     } else {
       cursor = bottom
+      isCursorServed = false
     }
     return findings
   }
@@ -167,6 +204,7 @@ extension HistoryWalk {
   private mutating func goBelow(_ second: Timestamp) {
     phase = .page
     seenInSecond = []
+    isCursorServed = false
     guard let leg = legs.first, second > leg.from else { return nextLeg() }
     cursor = second - 1
   }
@@ -182,6 +220,7 @@ extension HistoryWalk {
     phase = .page
     seenInSecond = []
     cursor = legs.first?.to
+    isCursorServed = false
     if legs.isEmpty { end = .drained }
   }
 

@@ -10,6 +10,11 @@ public import Nostr
 /// * `until` is inclusive and comes from verified events. When a page brings nothing older than its
 ///   cursor, that second is asked for alone; it is exhausted if it then delivers fewer than the
 ///   largest delivery seen, because the relay has shown that it would have delivered more.
+/// * A relay that serves nothing of the very second of a cursor that it has just served takes `until`
+///   as exclusive; from then on one second more is asked. Until a relay has shown its reading, one
+///   second more is asked wherever the cursor is not known to be served.
+/// * A filter without any condition is asked again with both bounds where it brings nothing: some
+///   relays take it for one that matches nothing.
 /// * Only an empty page ends a leg, or NIP-67's `finish`. No count is ever compared with the limit
 ///   that was asked for: relays cap below it.
 /// * A second that cannot be exhausted is a gap, and the walk goes on below it.
@@ -64,13 +69,17 @@ public struct HistoryWalk: Sendable {
     }
 
     /// Whether it asks for one second alone, so that its page must keep the ids.
-    public var isSingleSecond: Bool { filter.since != nil && filter.since == filter.until }
+    public var isSingleSecond: Bool {
+      guard let since = filter.since, let until = filter.until else { return false }
+      return until == since || until == since + 1
+    }
 
     /// An empty tally for the page of this request.
     ///
     /// - Parameter now: The wall time of asking.
     public func tally(now: Timestamp) -> PageTally {
-      PageTally(keepsIDs: isSingleSecond, liveFrom: filter.until == nil ? now - 60 : nil)
+      let isHead = filter.until.map { $0 > now } ?? true
+      return PageTally(keepsIDs: isSingleSecond, liveFrom: isHead ? now - 60 : nil)
     }
   }
 
@@ -128,6 +137,12 @@ public struct HistoryWalk: Sendable {
   var legs: [Leg]
   /// The `until` to ask next; nil at the head of a leg that has no upper end.
   var cursor: Timestamp?
+  /// Whether the relay has served an event of the cursor's second in this walk.
+  var isCursorServed = false
+  /// How the relay reads `until`; nil until it has shown it.
+  var isUntilExclusive: Bool?
+  /// Whether both bounds are spelled out, also where they exclude nothing.
+  var hasBothBounds = false
   var phase = Phase.page
   var askedAt: Timestamp = 0
   /// The ids received in the second that is being paged by keyset.
@@ -154,6 +169,10 @@ public struct HistoryWalk: Sendable {
     if legs.isEmpty { end = .drained }
   }
 
+  /// The newest second that the walk is to bring, where it has an upper end. A page may go one second
+  /// beyond it.
+  public var ceiling: Timestamp? { legs.first?.to }
+
   /// What to do next; the same again where the last answer taught nothing.
   public mutating func next(now: Timestamp) -> Step {
     if let end { return .ended(end) }
@@ -166,12 +185,12 @@ public struct HistoryWalk: Sendable {
     filter.limit = options.pageLimit
     switch phase {
     case .page:
-      filter.since = leg.from > 0 ? leg.from : nil
-      filter.until = cursor
+      filter.since = leg.from > 0 || hasBothBounds ? leg.from : nil
+      filter.until = cursor.map(untilAsked) ?? (hasBothBounds ? Self.untilLast : nil)
       return .ask(Request(filter: filter, beforeID: nil))
     case .second, .keyset:
       filter.since = cursor
-      filter.until = cursor
+      filter.until = cursor.map(untilAsked)
       filter.limit = options.secondLimit
       guard case .keyset(let after, _) = phase else {
         return .ask(Request(filter: filter, beforeID: nil))
@@ -180,6 +199,13 @@ public struct HistoryWalk: Sendable {
     case .negentropy: return .reconcile(cursor ?? 0)
     }
   }
+
+  func untilAsked(_ second: Timestamp) -> Timestamp {
+    isUntilExclusive ?? !isCursorServed ? second + 1 : second
+  }
+
+  /// The largest `until` that a relay with 32-bit times still reads.
+  private static let untilLast = Timestamp(Int64(UInt32.max))
 
   /// Takes the answer to the request of the last `next`.
   public mutating func received(_ page: PageTally, _ pageEnd: PageEnd) -> Findings {

@@ -14,6 +14,7 @@ public struct PageTally: Sendable, Hashable {
   /// Events that match but for a date before the `since` asked.
   public private(set) var belowSince = 0
   public private(set) var oldestVerified: Timestamp?
+  public private(set) var newestVerified: Timestamp?
   public private(set) var oldestInvalid: Timestamp?
   /// Whether the verified events came with dates that never rise.
   public private(set) var isNewestFirst = true
@@ -37,6 +38,7 @@ public struct PageTally: Sendable, Hashable {
   public mutating func addVerified(_ position: EventPosition) {
     verified += 1
     oldestVerified = min(oldestVerified ?? position.createdAt, position.createdAt)
+    newestVerified = max(newestVerified ?? position.createdAt, position.createdAt)
     if keepsIDs { ids.append(position.id) }
     if let liveFrom, position.createdAt >= liveFrom, last != nil { return }
     if let last, position.createdAt > last.createdAt { isNewestFirst = false }

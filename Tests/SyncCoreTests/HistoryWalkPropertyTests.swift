@@ -15,6 +15,7 @@ import Testing
     relay.servesKeyset = options.hasKeysetCursor && random.chance(0.7)
     relay.ignoresSince = random.chance(0.15)
     relay.saysFinish = random.chance(0.2)
+    relay.isUntilExclusive = random.chance(0.2)
     if random.chance(0.3) {
       relay.forged = Set(relay.stored.filter { _ in random.chance(0.3) }.map(\.id))
     }

@@ -22,6 +22,35 @@ import Testing
     #expect(run.held.count == 5)
   }
 
+  @Test(arguments: [false, true])
+  func `the rest of a cut second is read also where until is exclusive`(isExclusive: Bool) {
+    var relay = ModelRelay(
+      stored: (0..<40).flatMap { ModelRelay.burst(100 + Int64($0), 3, from: $0 * 10) }, cap: 10)
+    relay.isUntilExclusive = isExclusive
+    let run = WalkRun(&relay)
+    #expect(run.held.count == 120)
+    #expect(run.end == .drained && run.gaps.isEmpty)
+    #expect(run.isProved(100) && run.isProved(0) && run.isProved(1_000_000))
+  }
+
+  @Test(arguments: [false, true])
+  func `a filter without conditions is read also where it needs both bounds`(needs: Bool) {
+    var relay = ModelRelay(
+      stored: (0..<40).map { ModelRelay.position(100 + Int64($0), $0) }, cap: 10)
+    relay.needsBothBounds = needs
+    let run = WalkRun(&relay, scope: Filter())
+    #expect(run.held.count == 40)
+    #expect(run.end == .drained && run.gaps.isEmpty)
+    #expect(run.isProved(0) && run.isProved(1) && run.isProved(1_000_000))
+  }
+
+  @Test func `an empty relay is believed at the second time of asking`() {
+    var relay = ModelRelay()
+    let run = WalkRun(&relay, scope: Filter())
+    #expect(run.end == .drained && run.isProved(0) && run.isProved(1_000_000))
+    #expect(run.asked <= 4)
+  }
+
   @Test func `a second denser than a page is a gap, and the walk goes on below it`() {
     var relay = ModelRelay(
       stored: ModelRelay.burst(5000, 700) + ModelRelay.burst(10, 3, from: 9000), cap: 500)
@@ -147,7 +176,8 @@ import Testing
     let past = (0..<30).map { ModelRelay.position(100 + Int64($0), 1000 + $0) }
     var relay = ModelRelay(stored: future + past, cap: 12)
     let run = WalkRun(&relay)
-    #expect(relay.requests[1].filter.until == Timestamp(1_000_000 + 900))
+    // One second more, because the relay has not yet shown whether it counts `until` itself.
+    #expect(relay.requests[1].filter.until == Timestamp(1_000_000 + 900 + 1))
     #expect(Set(past).isSubset(of: run.held))
     #expect(run.proofs.allSatisfy { $0.to <= 1_000_000 })
     #expect(run.isProved(100))

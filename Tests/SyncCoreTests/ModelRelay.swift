@@ -14,13 +14,20 @@ struct ModelRelay {
   var saysFinish = false
   /// An `until` of 0 is read as no bound at all.
   var readsZeroAsNoBound = false
+  /// An event of the second `until` itself is not served, as `nostr-relay` does over SQLite.
+  var isUntilExclusive = false
+  /// Without a lower or without an upper bound above 0 a filter matches nothing.
+  var needsBothBounds = false
   private(set) var requests: [HistoryWalk.Request] = []
 
   mutating func answer(_ request: HistoryWalk.Request, now: Timestamp) -> (PageTally, PageEnd) {
     requests.append(request)
     var until = request.filter.until
     if readsZeroAsNoBound, until == 0 { until = nil }
+    if isUntilExclusive { until = until.map { $0 - 1 } }
+    let isUnbounded = (request.filter.since ?? 0) == 0 || (request.filter.until ?? 0) == 0
     let bare = stored.filter { position in
+      if needsBothBounds, isUnbounded { return false }
       if let until, !ignoresUntil, position.createdAt > until { return false }
       if let since = request.filter.since, !ignoresSince, position.createdAt < since {
         return false
@@ -80,10 +87,11 @@ struct WalkRun {
   init(
     _ relay: inout ModelRelay, legs: [HistoryWalk.Leg] = [HistoryWalk.Leg()],
     now: Timestamp = 1_000_000, options: HistoryWalk.Options? = nil,
-    fault: (Int) -> PageEnd? = { _ in nil }
+    scope: Filter = Filter(kinds: [9]), fault: (Int) -> PageEnd? = { _ in nil }
   ) {
     var walk = HistoryWalk(
-      Filter(kinds: [9]), legs: legs, options: options ?? HistoryWalk.Options(limits: Limits()))
+      scope, legs: legs, options: options ?? HistoryWalk.Options(limits: Limits()))
+    let ceiling = walk.ceiling ?? Timestamp(.max)
     while end == nil, asked < 20_000 {
       switch walk.next(now: now) {
       case .ended(let reason): end = reason
@@ -95,7 +103,9 @@ struct WalkRun {
           take(walk.received(request.tally(now: now), broken))
           continue
         }
-        for row in relay.delivered where !relay.forged.contains(row.id) { held.insert(row) }
+        for row in relay.delivered where !relay.forged.contains(row.id) {
+          if row.createdAt <= ceiling { held.insert(row) }
+        }
         take(walk.received(tally, answer))
       }
     }

@@ -91,9 +91,11 @@ struct Reconciler: Sendable {
       let options = HistoryWalk.Options(
         limits: limits, information: await connection.machine.information,
         largestDelivery: await tally.largestDelivery(of: relay))
+      let walk = HistoryWalk(scope.filter, legs: legs, options: options)
       let run = WalkRun(
-        scope: scope, isRecorded: isRecorded, isTrial: isTrial, reconciler: self)
-      let end = try await run.run(HistoryWalk(scope.filter, legs: legs, options: options))
+        scope: scope, isRecorded: isRecorded, isTrial: isTrial, ceiling: walk.ceiling,
+        reconciler: self)
+      let end = try await run.run(walk)
       if case .refused(let text) = end, me == nil, RefusalClass(text) == .authRequired {
         await tally.needsKey(text)
       }
@@ -113,6 +115,8 @@ private struct WalkRun {
   let scope: Scope
   let isRecorded: Bool
   let isTrial: Bool
+  /// Events after it were not asked for, but for want of a relay that reads `until` as NIP-01 does.
+  let ceiling: Timestamp?
   let reconciler: Reconciler
 
   private var relay: RelayURL { reconciler.connection.url }
@@ -154,9 +158,14 @@ private struct WalkRun {
       // A page beyond what is kept in memory is stored as it comes; it proves nothing before EOSE.
       _ = await reconciler.store(
         IngestBatch(
-          events: events, rejected: rejected, source: relay,
+          events: wanted(events), rejected: rejected, source: relay,
           receivedAt: reconciler.ports.clock.now()))
     }
+  }
+
+  private func wanted(_ events: [VerifiedEvent]) -> [VerifiedEvent] {
+    guard let ceiling else { return events }
+    return events.filter { $0.event.createdAt <= ceiling }
   }
 
   private func batch(_ page: FetchedPage, _ findings: HistoryWalk.Findings) -> IngestBatch {
@@ -172,7 +181,7 @@ private struct WalkRun {
           from: span.from, to: span.to, provedAt: now, method: .paging))
     }
     return IngestBatch(
-      events: page.events, rejected: page.rejected, source: relay, receivedAt: now,
+      events: wanted(page.events), rejected: page.rejected, source: relay, receivedAt: now,
       proofs: isRecorded ? proofs : [], gaps: gaps)
   }
 }
