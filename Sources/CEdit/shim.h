@@ -1,4 +1,27 @@
 #ifndef SKEP_CEDIT_SHIM_H
 #define SKEP_CEDIT_SHIM_H
 #include <histedit.h>
+#include <stdio.h>
+
+// Swift imports neither variadic functions nor the standard streams.
+static inline EditLine *skep_el_open(char *(*prompt)(EditLine *)) {
+  EditLine *edit = el_init("skep", stdin, stdout, stderr);
+  if (edit == NULL) return NULL;
+  el_set(edit, EL_PROMPT, prompt);
+  el_set(edit, EL_EDITOR, "emacs");
+  return edit;
+}
+static inline History *skep_history_open(EditLine *edit, int lines) {
+  History *past = history_init();
+  HistEvent event;
+  if (past == NULL) return NULL;
+  history(past, &event, H_SETSIZE, lines);
+  history(past, &event, H_SETUNIQUE, 1);
+  el_set(edit, EL_HIST, history, past);
+  return past;
+}
+static inline void skep_history_enter(History *past, const char *line) {
+  HistEvent event;
+  history(past, &event, H_ENTER, line);
+}
 #endif

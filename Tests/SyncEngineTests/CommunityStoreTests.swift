@@ -80,7 +80,7 @@ import Testing
     let relays = ["wss://home.example", "ws://127.0.0.1:4848/path"].compactMap { RelayURL($0) }
     let key = SecretKey.generate().publicKey
     let settings = CommunitySettings(
-      relays: relays, isMirror: true, identity: "other", relaySelf: key)
+      relays: relays, identity: "other", relaySelf: key)
     try await settings.save(to: store.log)
     #expect(try CommunitySettings(store.reader) == settings)
     #expect(settings.home == relays[0])

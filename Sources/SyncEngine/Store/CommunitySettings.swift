@@ -6,19 +6,15 @@ public struct CommunitySettings: Hashable, Sendable {
   /// The first is its home, to which everything is written; the others are replicas to read from.
   /// None: the community is offline.
   public var relays: [RelayURL]
-  /// Nothing is ever published.
-  public var isMirror: Bool
   /// The name of the key file to sign with; nil: the default identity.
   public var identity: Text?
   /// The key that the user accepted as the community's own, to which group state is held.
   public var relaySelf: PublicKey?
 
   public init(
-    relays: [RelayURL] = [], isMirror: Bool = false, identity: Text? = nil,
-    relaySelf: PublicKey? = nil
+    relays: [RelayURL] = [], identity: Text? = nil, relaySelf: PublicKey? = nil
   ) {
     self.relays = relays
-    self.isMirror = isMirror
     self.identity = identity
     self.relaySelf = relaySelf
   }
@@ -30,7 +26,6 @@ public struct CommunitySettings: Hashable, Sendable {
       try reader.setting(key).map { String(decoding: $0, as: UTF8.self) }
     }
     relays = (try text(Key.relays) ?? "").split(separator: "\n").compactMap { RelayURL($0) }
-    isMirror = try text(Key.mirror) == "true"
     identity = try reader.setting(Key.identity).map { Text(utf8: $0) }
     relaySelf = try text(Key.relaySelf).flatMap { PublicKey(hex: $0) }
   }
@@ -42,9 +37,6 @@ public struct CommunitySettings: Hashable, Sendable {
       let list = relays.map(\.description).joined(separator: "\n")
       try await log.setSetting(Key.relays, relays.isEmpty ? nil : Array(list.utf8))
     }
-    if isMirror != before.isMirror {
-      try await log.setSetting(Key.mirror, isMirror ? Array("true".utf8) : nil)
-    }
     if identity != before.identity {
       try await log.setSetting(Key.identity, identity.map { Array($0.utf8) })
     }
@@ -55,7 +47,6 @@ public struct CommunitySettings: Hashable, Sendable {
 
   private enum Key {
     static let relays = "community.relays"
-    static let mirror = "community.mirror"
     static let identity = "community.identity"
     static let relaySelf = "community.self"
   }

@@ -42,11 +42,6 @@ enum JoinCommand: Command {
     } catch {
       throw Failure(error)
     }
-    if community.settings.isMirror {
-      var settings = community.settings
-      settings.isMirror = false
-      try await settings.save(to: community.store.log)
-    }
     let relay = await community.engine.status().relays.first
     let information = relay?.information
     if context.wantsJSON {

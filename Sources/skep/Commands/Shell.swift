@@ -1,5 +1,6 @@
 import EventLog
 import Foundation
+import Glibc
 import HotCache
 import Nostr
 import NostrCrypto
@@ -46,7 +47,9 @@ struct Shell {
       try out.write(Help.text(for: invocation.command).utf8)
       return .done
     }
-    guard let name = invocation.command.first, let command = CommandTable.command(name) else {
+    // On a terminal the line client is what people come for.
+    let name = invocation.command.first ?? (isatty(STDIN_FILENO) == 1 ? ChatCommand.spec.name : "")
+    guard let command = CommandTable.command(name) else {
       throw UsageError("which command? “skep --help” lists them")
     }
     let context = Context(

@@ -80,15 +80,7 @@ struct SyncRun {
 
   private func report(_ summary: SyncSummary) throws {
     if context.wantsJSON { return try context.out.write(row: Rows.summary(summary)) }
-    let talk = context.talk
-    talk.say(
-      "\(Progress.grouped(summary.stored)) stored, \(Progress.grouped(summary.duplicates)) there"
-        + " already, \(summary.sent) sent, \(summary.queued) queued, \(summary.failed) failed")
-    for (reason, count) in summary.rejected.sorted(by: { $0.key < $1.key }) {
-      talk.say("\(count) rejected for \(SafeText.line(reason, cells: 40))")
-    }
-    for gap in summary.gaps { talk.say("gap: " + Rows.gapLine(gap)) }
-    talk.say(summary.isComplete ? "complete" : "not everything could be proved complete")
+    for line in Rows.summaryLines(summary) { try context.out.write(line: line) }
   }
 
   // MARK: Following
@@ -124,21 +116,5 @@ struct SyncRun {
     summary.gaps = try community.store.reader.gaps()
     try report(summary)
     return .done
-  }
-}
-
-extension Rows {
-  static func summary(_ summary: SyncSummary) -> JSON {
-    [
-      "type": "summary", "stored": JSON(summary.stored), "duplicates": JSON(summary.duplicates),
-      "rejected": JSON(counts: summary.rejected), "sent": JSON(summary.sent),
-      "queued": JSON(summary.queued), "failed": JSON(summary.failed),
-      "complete": JSON(summary.isComplete), "gaps": .array(summary.gaps.map(Rows.gap)),
-      "via": ["negentropy": JSON(summary.viaNegentropy), "paging": JSON(summary.viaPaging)],
-      "relays": .array(
-        summary.relays.sorted { $0.key < $1.key }.map { relay, why in
-          ["url": JSON(relay.description), "reached": .bool(why == nil), "error": JSON(why)]
-        }),
-    ]
   }
 }

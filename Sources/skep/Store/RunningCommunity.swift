@@ -18,7 +18,7 @@ struct RunningCommunity: Sendable {
     var options = EngineOptions()
     /// The relay of a community that is not known yet.
     var relay: RelayURL?
-    /// The community becomes a mirror if it is new.
+    /// Nothing is published in this run.
     var isMirror = false
     /// Without a key that can be opened, go on without one.
     var isKeyOptional = false
@@ -34,16 +34,11 @@ struct RunningCommunity: Sendable {
       try identity.save(SecretKey.generate(), for: folder.name, encrypts: false)
     }
     let key = try signingKey(identity, folder.name, wish, context)
-    let isNew = !folder.home.has(folder.name)
     let store = try await folder.openStore(relay: wish.relay, context)
     do {
-      var settings = try CommunitySettings(store.reader)
-      if isNew && wish.isMirror {
-        settings.isMirror = true
-        try await settings.save(to: store.log)
-      }
+      let settings = try CommunitySettings(store.reader)
       var options = wish.options
-      if settings.isMirror || wish.isMirror { options.isReadOnly = true }
+      options.isReadOnly = wish.isMirror
       let engine = Engine(
         store: store, relays: settings.relays, ports: context.ports,
         signer: key.map { LocalSigner($0) }, options: options)

@@ -1,0 +1,106 @@
+import EventLog
+import Foundation
+import Glibc
+import Nostr
+import NostrCrypto
+import SyncEngine
+
+/// `skep chat`: the line client.
+enum ChatCommand: Command {
+  static let spec = CommandSpec(
+    "chat",
+    options: [
+      .flag("offline", "start without connecting; /online connects"),
+      .flag("no-redate", "never give an old message a new date; it waits as expired"),
+    ],
+    about: "Reads and writes a community, with or without a connection; /help lists its commands.",
+    examples: ["skep chat --offline", "printf '/channels\\n/quit\\n' | skep chat --json"])
+
+  static func run(_ context: Context) async throws -> ExitCode {
+    let folder = try CommunityFolder.chosen(context)
+    let key = try Identity(home: context.home(), environment: context.environment)
+      .load(for: folder.name)
+    let store = try await folder.openStore(context)
+    let engine: Engine
+    do {
+      engine = try makeEngine(store, key, context)
+    } catch {
+      await store.close()
+      throw error
+    }
+    let session = ChatSession(
+      context: context, folder: folder, store: store, engine: engine, me: key?.publicKey,
+      output: output(context))
+    do {
+      // What can be read is read at once; connecting goes on behind it.
+      await store.caughtUp()
+      await engine.start()
+      try await session.run(try input(context))
+    } catch {
+      await close(engine, store)
+      throw error
+    }
+    await close(engine, store)
+    if context.stop.isRequested { throw CancellationError() }
+    return .done
+  }
+
+  private static func makeEngine(
+    _ store: CommunityStore, _ key: SecretKey?, _ context: Context
+  ) throws -> Engine {
+    let settings = try CommunitySettings(store.reader)
+    var options = EngineOptions()
+    options.isOffline = context.invocation.has("offline") || settings.relays.isEmpty
+    options.isRedating = !context.invocation.has("no-redate")
+    return Engine(
+      store: store, relays: settings.relays, ports: context.ports,
+      signer: key.map { LocalSigner($0) }, options: options)
+  }
+
+  private static func close(_ engine: Engine, _ store: CommunityStore) async {
+    await engine.stop()
+    await store.close()
+  }
+
+  private static func input(_ context: Context) throws -> any LineInput {
+    if isatty(STDIN_FILENO) == 1, !context.wantsJSON, let edited = EditedLines(stop: context.stop) {
+      return edited
+    }
+    return try PlainLines(stop: context.stop)
+  }
+
+  private static func output(_ context: Context) -> ChatOutput {
+    let isPlain = context.environment["NO_COLOR"].map { !$0.isEmpty } ?? false
+    return ChatOutput(
+      out: context.out, isJSON: context.wantsJSON,
+      rendering: ChatRendering(
+        zone: { time in
+          Int64(
+            TimeZone.current.secondsFromGMT(
+              for: Date(timeIntervalSince1970: Double(time.seconds))))
+        },
+        columns: Talk.columns(of: STDOUT_FILENO),
+        hasStyle: context.out.isTerminal && !isPlain))
+  }
+}
+
+/// Rows for scripts or lines for people, whichever was asked for.
+struct ChatOutput {
+  let out: StandardOutput
+  let isJSON: Bool
+  let rendering: ChatRendering
+
+  /// - Parameter lines: Made only where a person reads.
+  func write(_ row: @autoclosure () -> JSON, _ lines: @autoclosure () -> [String]) throws {
+    if isJSON {
+      try out.write(row: row())
+    } else {
+      for line in lines() { try out.write(line: line) }
+    }
+  }
+
+  /// Something said to people alone.
+  func say(_ line: @autoclosure () -> String) throws {
+    if !isJSON { try out.write(line: line()) }
+  }
+}

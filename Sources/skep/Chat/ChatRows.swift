@@ -1,0 +1,95 @@
+import HotCache
+import Nostr
+import SyncCore
+
+/// A message with all that a row shows of it.
+struct ShownMessage {
+  let number: Int
+  let row: MessageRow
+  /// Nil where the person never published a name.
+  let authorName: Text?
+  /// What became of it at the home relay; nil for what is not waiting to be sent.
+  let delivery: Delivery?
+  /// The number of the message it answers, where that was shown or is held.
+  let repliesTo: Int?
+
+  var state: String {
+    delivery.map { $0.state == .sent ? "stored" : $0.state.rawValue } ?? "stored"
+  }
+}
+
+/// The rows of `chat --json`, whose keys are a contract.
+enum ChatRows {
+  static func message(_ shown: ShownMessage) -> JSON {
+    let row = shown.row
+    return [
+      "type": "message", "n": JSON(shown.number), "id": JSON(row.id.hex), "group": JSON(row.group),
+      "author": ["pubkey": JSON(row.author.hex), "name": JSON(shown.authorName)],
+      "created_at": JSON(row.createdAt), "kind": .int(Int64(row.kind.number)),
+      "text": .text(row.text), "title": JSON(row.title), "state": JSON(shown.state),
+      "reason": JSON(shown.delivery?.reason), "deleted": JSON(row.isDeleted),
+      "edited": JSON(row.isEdited), "reply_to": JSON(row.replyTo?.hex), "root": JSON(row.root?.hex),
+      "replies": JSON(row.replies),
+      "reactions": .array(
+        row.reactions.map { reaction in
+          [
+            "emoji": .text(reaction.emoji), "count": JSON(reaction.count),
+            "mine": JSON(reaction.isMine),
+          ]
+        }),
+      "redated_from": JSON(row.redatedFrom?.hex), "future": JSON(row.isFuture),
+    ]
+  }
+
+  /// Unread counts need read marks, which this version does not keep: they are unknown, not zero.
+  static func channel(_ group: GroupRow, name: Text?, hasAccess: Bool) -> JSON {
+    [
+      "type": "channel", "id": .text(group.id), "name": JSON(name), "about": JSON(group.about),
+      "members": JSON(group.members), "unread": nil, "mentions": nil,
+      "last_at": JSON(group.lastAt), "member": JSON(group.isMember),
+      "state": JSON(group.state.rawValue), "private": JSON(group.isPrivate),
+      "dm": JSON(group.isHidden), "access": JSON(hasAccess ? "ok" : "none"),
+    ]
+  }
+
+  static func member(_ member: MemberRow, name: Text?) -> JSON {
+    [
+      "type": "member", "pubkey": JSON(member.pubkey.hex), "name": JSON(name),
+      "roles": .array(member.roles.map { .text($0) }),
+    ]
+  }
+
+  static func gap(_ gap: CoverageGap) -> JSON {
+    [
+      "type": "gap", "group": JSON(gap.scope.group), "from": JSON(gap.from), "to": JSON(gap.to),
+      "why": .text(gap.why), "relay": JSON(gap.relay.description),
+    ]
+  }
+
+  static func profile(_ key: PublicKey, _ profile: ProfileRow?) -> JSON {
+    [
+      "type": "profile", "pubkey": JSON(key.hex), "npub": JSON(NameWords.npub(key)),
+      "name": JSON(profile?.name), "display_name": JSON(profile?.displayName),
+      "about": JSON(profile?.about), "picture": JSON(profile?.picture),
+      "nip05": JSON(profile?.nip05), "lud16": JSON(profile?.lud16),
+    ]
+  }
+
+  static func done(_ command: String, _ failure: ChatFailure?) -> JSON {
+    [
+      "type": "done", "command": JSON(command), "ok": JSON(failure == nil),
+      "error": failure.map { ["code": JSON($0.code), "message": JSON($0.message)] } ?? nil,
+    ]
+  }
+}
+
+/// Why a line came to nothing; the client says so and goes on.
+struct ChatFailure: Error, Equatable {
+  let code: String
+  let message: String
+
+  init(_ code: String, _ message: String) {
+    self.code = code
+    self.message = message
+  }
+}

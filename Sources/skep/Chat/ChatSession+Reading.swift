@@ -1,0 +1,227 @@
+import EventLog
+import HotCache
+import Nostr
+import SyncCore
+import SyncEngine
+
+extension ChatSession {
+  func listChannels() async throws {
+    let refused = try refusedGroups()
+    let (time, viewer) = (now, me)
+    let groups = try await read { view throws(CacheError) in
+      try view.groups(now: time, me: viewer)
+    }
+    if groups.isEmpty { try output.say("no channels are known yet") }
+    for group in groups {
+      let name = try await name(of: group)
+      let hasAccess = !refused.contains(group.id)
+      try output.write(
+        ChatRows.channel(group, name: group.name ?? name, hasAccess: hasAccess),
+        output.rendering.channel(
+          group, name: SafeText.name(name ?? group.id) ?? SafeText.line(group.id, cells: 28),
+          isOpen: group.id == open, hasAccess: hasAccess))
+    }
+  }
+
+  /// Groups whose events a relay has refused to give.
+  private func refusedGroups() throws -> Set<Text> {
+    Set(
+      try store.reader.gaps().filter { gap in
+        switch RefusalClass(gap.why) {
+        case .restricted, .blocked, .authRequired: true
+        default: false
+        }
+      }.compactMap(\.scope.group))
+  }
+
+  /// A group's name, or who else is in it where it is a conversation without one.
+  private func name(of group: GroupRow) async throws -> Text? {
+    if let name = group.name, !name.isEmpty { return name }
+    guard group.isHidden else { return nil }
+    let others = group.participants.filter { $0 != me }.sorted()
+    let time = now
+    let names = try await read { view throws(CacheError) in
+      var names: [String] = []
+      for other in others.prefix(3) {
+        names.append(try view.profile(other, now: time)?.shownName?.string ?? "somebody")
+      }
+      return names
+    }
+    if names.isEmpty { return "a conversation" }
+    let rest = others.count - names.count
+    return Text(names.joined(separator: " & ") + (rest > 0 ? " & \(rest) others" : ""))
+  }
+
+  func openChannel(_ word: String) async throws -> [(String, JSON)] {
+    let (time, viewer) = (now, me)
+    let groups = try await read { view throws(CacheError) in
+      try view.groups(now: time, me: viewer)
+    }
+    let wanted = Text(word)
+    var matches = groups.filter { $0.id == wanted }
+    if matches.isEmpty {
+      let lower = word.lowercased()
+      matches = groups.filter { $0.name?.string.lowercased() == lower }
+      if matches.isEmpty {
+        matches = groups.filter { $0.name?.string.lowercased().hasPrefix(lower) ?? false }
+      }
+    }
+    guard let group = matches.first else {
+      throw ChatFailure(
+        "unknown-channel",
+        "there is no channel “\(SafeText.line(word, cells: 40))”; /channels lists them")
+    }
+    guard matches.count == 1 else {
+      throw ChatFailure(
+        "ambiguous-channel",
+        "several channels fit: "
+          + matches.prefix(8).map { SafeText.line($0.name ?? $0.id, cells: 30) }
+          .joined(separator: ", "))
+    }
+    open = group.id
+    newest = nil
+    let name = try await name(of: group)
+    try output.say("▸ " + (SafeText.name(name ?? group.id) ?? SafeText.line(group.id, cells: 40)))
+    return try await history(20, before: nil)
+  }
+
+  /// - Returns: Whether all of the page was proved to be there.
+  func history(
+    _ count: Int, before reference: MessageReference?
+  ) async throws -> [(String, JSON)] {
+    let group = try openGroup()
+    let (time, viewer) = (now, me)
+    var cursor = PageCursor.newest
+    if let reference {
+      let id = try event(reference)
+      let position = try await read { view throws(CacheError) in
+        try view.message(id, now: time, me: viewer)?.position
+      }
+      guard let position else { throw ChatFailure("unknown-message", "that message is not held") }
+      cursor = .before(position)
+    }
+    let rows = try await read { [cursor] view throws(CacheError) in
+      try view.timeline(group, cursor, limit: count, now: time, me: viewer)
+    }
+    let shown = try await shown(rows)
+    let verdict = try verdict(on: group, page: rows, isFull: rows.count == count, cursor)
+    if output.isJSON {
+      for message in shown { try output.out.write(row: ChatRows.message(message)) }
+      for gap in verdict.gaps { try output.out.write(row: ChatRows.gap(gap)) }
+    } else {
+      for line in output.rendering.page(shown, gaps: verdict.gaps) {
+        try output.out.write(line: line)
+      }
+      if rows.isEmpty {
+        try output.say(
+          verdict.isComplete ? "nothing was written here" : "nothing is held of this channel yet")
+      }
+    }
+    if cursor == .newest { newest = rows.last?.position ?? newest }
+    return [("complete", JSON(verdict.isComplete))]
+  }
+
+  private func verdict(
+    on group: Text, page: [MessageRow], isFull: Bool, _ cursor: PageCursor
+  ) throws -> Completeness.Verdict {
+    var filter = Filter.group(group, kinds: SyncScopes.contentKinds)
+    // A page that came short reaches back to the beginning.
+    if isFull { filter.since = page.first?.createdAt }
+    if case .before(let position) = cursor { filter.until = position.createdAt }
+    return Completeness(
+      coverage: try store.reader.coverage(), gaps: try store.reader.gaps(), now: now
+    ).verdict(on: filter)
+  }
+
+  /// New messages of the open channel, for somebody who sits before it.
+  func showNews() async throws {
+    guard let group = open, let last = newest else { return }
+    let (time, viewer) = (now, me)
+    let rows = try await read { view throws(CacheError) in
+      try view.timeline(group, .after(last), limit: 50, now: time, me: viewer)
+    }
+    guard let latest = rows.last else { return }
+    newest = latest.position
+    for line in output.rendering.page(try await shown(rows)) { try output.out.write(line: line) }
+  }
+
+  func thread(_ reference: MessageReference) async throws {
+    let id = try event(reference)
+    let (time, viewer, channel) = (now, me, open)
+    let rows = try await read { view throws(CacheError) in
+      guard let message = try view.message(id, now: time, me: viewer) else { return [MessageRow]() }
+      let root = message.root ?? message.id
+      let head = try view.message(root, now: time, me: viewer)
+      let replies = try view.thread(
+        root, group: message.group ?? channel, limit: 500, now: time, me: viewer)
+      return (head.map { [$0] } ?? []) + replies
+    }
+    guard !rows.isEmpty else { throw ChatFailure("unknown-message", "that message is not held") }
+    let shown = try await shown(rows)
+    if output.isJSON {
+      for message in shown { try output.out.write(row: ChatRows.message(message)) }
+    } else {
+      for line in output.rendering.page(shown) { try output.out.write(line: line) }
+    }
+  }
+
+  func show(_ reference: MessageReference) throws {
+    guard let logged = try store.reader.event(id: try event(reference)) else {
+      throw ChatFailure("unknown-message", "that event is not held")
+    }
+    let json = logged.event.json()
+    try output.write(
+      ["type": "event", "event": .raw(json), "id_form": JSON(logged.idForm.name)],
+      [SafeText.line(String(decoding: json, as: UTF8.self))])
+  }
+
+  func listMembers() async throws {
+    let group = try openGroup()
+    let time = now
+    let members = try await read { view throws(CacheError) in
+      var rows: [(member: MemberRow, name: Text?)] = []
+      for member in try view.members(of: group, now: time) {
+        rows.append((member, try view.profile(member.pubkey, now: time)?.shownName))
+      }
+      return rows
+    }
+    if members.isEmpty { try output.say("the relay has published no roster of this channel") }
+    for (member, name) in members {
+      try output.write(
+        ChatRows.member(member, name: name), [output.rendering.member(member, name: name)])
+    }
+  }
+
+  func profile(_ word: String?) async throws {
+    let time = now
+    let keys: [PublicKey]
+    if let word {
+      if let key = NameWords.publicKey(word) {
+        keys = [key]
+      } else {
+        let name = Text(word)
+        keys = try await read { view throws(CacheError) in
+          try view.profiles(named: name, limit: 10, now: time).map(\.pubkey)
+        }
+        if keys.isEmpty {
+          throw ChatFailure(
+            "unknown-person", "nobody here goes by “\(SafeText.line(word, cells: 40))”")
+        }
+      }
+    } else if let me {
+      keys = [me]
+    } else {
+      throw ChatFailure("no-key", "you have no key yet; “skep key new” makes one")
+    }
+    for key in keys {
+      let row = try await read { view throws(CacheError) in try view.profile(key, now: time) }
+      try output.write(ChatRows.profile(key, row), output.rendering.profile(key, row))
+    }
+  }
+
+  func listGaps() throws {
+    let gaps = try store.reader.gaps()
+    if gaps.isEmpty { try output.say("no gap is known") }
+    for gap in gaps { try output.write(ChatRows.gap(gap), [Rows.gapLine(gap)]) }
+  }
+}

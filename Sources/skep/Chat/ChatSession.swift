@@ -1,0 +1,207 @@
+import EventLog
+import HotCache
+import Nostr
+import SyncCore
+import SyncEngine
+
+/// One run of the line client: takes lines in order, answers each, and goes on after a bad one.
+final class ChatSession {
+  let context: Context
+  let folder: CommunityFolder
+  let store: CommunityStore
+  let engine: Engine
+  let me: PublicKey?
+  let output: ChatOutput
+
+  /// The id of the open channel.
+  var open: Text?
+  var numbers = MessageNumbers()
+  /// The newest message of the open channel that was shown.
+  var newest: EventPosition?
+  /// The date of the message written last, so that messages keep their order.
+  var lastWritten: Timestamp?
+  private var isOver = false
+
+  init(
+    context: Context, folder: CommunityFolder, store: CommunityStore, engine: Engine,
+    me: PublicKey?, output: ChatOutput
+  ) {
+    self.context = context
+    self.folder = folder
+    self.store = store
+    self.engine = engine
+    self.me = me
+    self.output = output
+  }
+
+  var now: Timestamp { context.clock.now() }
+
+  func run(_ input: any LineInput) async throws {
+    let isTyped = input is EditedLines
+    if isTyped { try output.say("\(folder.name)  ·  /help lists the commands, /quit ends") }
+    while !isOver, !context.stop.isRequested {
+      if isTyped { try await showNews() }
+      try output.out.flush()
+      guard let line = try await input.next() else { break }
+      try await take(line)
+    }
+    try output.out.flush()
+  }
+
+  private func take(_ line: InputLine) async throws {
+    switch line {
+    case .tooLong(let limit):
+      try finish("", ChatFailure("syntax", "a line holds at most \(limit) bytes"))
+    case .notUTF8:
+      try finish("", ChatFailure("syntax", "column 1: expected text in UTF-8"))
+    case .line(let text):
+      let parsed: ChatLine
+      do throws(ChatLineError) {
+        parsed = try ChatLineParser.parse(text)
+      } catch {
+        return try finish(error.command, ChatFailure(error.code, error.message))
+      }
+      if parsed == .nothing { return }
+      try await answer(parsed)
+    }
+  }
+
+  private func answer(_ line: ChatLine) async throws {
+    do {
+      let extra = try await perform(line)
+      try finish(line.name, nil, extra)
+    } catch let failure as ChatFailure {
+      try finish(line.name, failure)
+    } catch let error as EngineError {
+      if case .store(let problem) = error { throw problem }
+      if case .stopped = error, context.stop.isRequested { throw CancellationError() }
+      try finish(line.name, ChatFailure(Self.code(of: error), error.description))
+    }
+  }
+
+  private func finish(
+    _ command: String, _ failure: ChatFailure?, _ extra: [(String, JSON)] = []
+  ) throws {
+    if output.isJSON {
+      guard case .object(let members) = ChatRows.done(command, failure) else { return }
+      try output.out.write(row: .object(members + extra))
+    } else if let failure {
+      try output.out.write(line: "! " + SafeText.line(failure.message, cells: 300))
+    }
+    try output.out.flush()
+  }
+
+  private static func code(of error: EngineError) -> String {
+    switch error {
+    case .noRelayReached: "no-relay"
+    case .noRelay: "no-relay"
+    case .keyNeeded, .noKey: "no-key"
+    case .signing: "signing"
+    case .store: "store"
+    case .outboxFull: "outbox-full"
+    case .unknownMessage: "unknown-message"
+    case .stopped: "stopped"
+    }
+  }
+
+  /// - Returns: What the closing row says beside the outcome.
+  private func perform(_ line: ChatLine) async throws -> [(String, JSON)] {
+    switch line {
+    case .nothing: break
+    case .text(let text): try await send(text)
+    case .reply(let target, let text): try await reply(to: target, text)
+    case .channels: try await listChannels()
+    case .open(let name): return try await openChannel(name)
+    case .history(let count, let before): return try await history(count ?? 20, before: before)
+    case .thread(let target): try await thread(target)
+    case .show(let target): try show(target)
+    case .members: try await listMembers()
+    case .profile(let name): try await profile(name)
+    case .gaps: try listGaps()
+    case .status: try await status()
+    case .outbox: try listOutbox()
+    case .retry(let target): try await engine.retry(try ownMessage(target).id)
+    case .discard(let target): try await discard(target)
+    case .offline:
+      await engine.goOffline()
+      try output.say("offline: what you write waits in the outbox")
+    case .online:
+      if engine.relays.isEmpty {
+        throw ChatFailure("no-relay", "this community has no relay; “skep relay add URL” adds one")
+      }
+      await engine.goOnline()
+      try output.say("connecting to \(engine.relays.map(\.description).joined(separator: ", "))")
+    case .sync: try await synchronise()
+    case .wait(let goal): try await wait(for: goal)
+    case .help(let name): try help(name)
+    case .quit: isOver = true
+    }
+    return []
+  }
+
+  // MARK: Looking at the cache
+
+  /// Reads one snapshot; a damaged cache is folded again first.
+  func read<Value>(
+    _ body: (borrowing CacheSnapshot) throws(CacheError) -> Value
+  ) async throws -> Value {
+    do throws(CacheError) {
+      return try store.views.read(body)
+    } catch .damaged(_) {
+      try await store.cache.catchUp()
+      return try store.views.read(body)
+    }
+  }
+
+  func openGroup() throws -> Text {
+    guard let open else {
+      throw ChatFailure(
+        "no-channel", "no channel is open; /channels lists them, /open NAME opens one")
+    }
+    return open
+  }
+
+  /// The event that a person means.
+  func event(_ reference: MessageReference) throws -> EventID {
+    switch reference {
+    case .number(let number):
+      guard let id = numbers.id(of: number) else {
+        throw ChatFailure("unknown-message", "no message was shown as #\(number)")
+      }
+      return id
+    case .id(let id): return id
+    case .prefix(let digits):
+      let found = numbers.ids(beginning: digits)
+      guard found.count == 1 else {
+        throw ChatFailure(
+          "unknown-message",
+          found.isEmpty
+            ? "no message that was shown begins with \(digits)"
+            : "\(found.count) messages begin with \(digits)")
+      }
+      return found[0]
+    }
+  }
+
+  /// Messages as rows show them: with numbers, names, and the state of their sending.
+  func shown(_ rows: [MessageRow]) async throws -> [ShownMessage] {
+    let waiting = Dictionary(
+      try store.reader.deliveries(includingSent: false).map { ($0.eventID, $0) },
+      uniquingKeysWith: { first, _ in first })
+    let authors = Set(rows.map(\.author))
+    let time = now
+    let names = try await read { view throws(CacheError) in
+      var names: [PublicKey: Text] = [:]
+      for author in authors {
+        if let name = try view.profile(author, now: time)?.shownName { names[author] = name }
+      }
+      return names
+    }
+    return rows.map { row in
+      if let old = row.redatedFrom { numbers.rename(old, to: row.id) }
+      return ShownMessage(
+        number: numbers.number(of: row.id), row: row, authorName: names[row.author],
+        delivery: waiting[row.id], repliesTo: row.replyTo.map { numbers.number(of: $0) })
+    }
+  }
+}
