@@ -29,7 +29,7 @@ show() {
 # Starts the demo relay on PORT (0 lets the system choose) and waits for its ready line.
 start_relay() {
   : >"$scratch/ready"
-  "$skep" demo-relay --listen "127.0.0.1:$1" --seed 7 --events 5000 --home "$scratch/relay" \
+  "$skep" demo-relay --listen "127.0.0.1:$1" --seed 7 --events 5000 --home "$scratch/relay" --json \
     >"$scratch/ready" 2>"$scratch/relay.log" &
   relay_pid=$!
   for _ in $(seq 200); do
