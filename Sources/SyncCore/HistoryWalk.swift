@@ -204,8 +204,8 @@ public struct HistoryWalk: Sendable {
     isUntilExclusive ?? !isCursorServed ? second + 1 : second
   }
 
-  /// The largest `until` that a relay with 32-bit times still reads.
-  private static let untilLast = Timestamp(Int64(UInt32.max))
+  /// The end of 2037: as late as the relays that need an `until` still read one.
+  private static let untilLast: Timestamp = 2_145_916_799
 
   /// Takes the answer to the request of the last `next`.
   public mutating func received(_ page: PageTally, _ pageEnd: PageEnd) -> Findings {

@@ -16,7 +16,8 @@ struct ModelRelay {
   var readsZeroAsNoBound = false
   /// An event of the second `until` itself is not served, as `nostr-relay` does over SQLite.
   var isUntilExclusive = false
-  /// Without a lower or without an upper bound above 0 a filter matches nothing.
+  /// Without a lower or without an upper bound above 0 a filter matches nothing, nor with an upper
+  /// one beyond 2037 (`nostr-relay` over LMDB).
   var needsBothBounds = false
   private(set) var requests: [HistoryWalk.Request] = []
 
@@ -26,8 +27,9 @@ struct ModelRelay {
     if readsZeroAsNoBound, until == 0 { until = nil }
     if isUntilExclusive { until = until.map { $0 - 1 } }
     let isUnbounded = (request.filter.since ?? 0) == 0 || (request.filter.until ?? 0) == 0
+    let untilIsTooLate = request.filter.until.map { $0 >= 2_145_934_800 } ?? false
     let bare = stored.filter { position in
-      if needsBothBounds, isUnbounded { return false }
+      if needsBothBounds, isUnbounded || untilIsTooLate { return false }
       if let until, !ignoresUntil, position.createdAt > until { return false }
       if let since = request.filter.since, !ignoresSince, position.createdAt < since {
         return false
