@@ -39,7 +39,7 @@ enum Rows {
     var line =
       "\(delivery.message)  \(delivery.eventID.hex.prefix(8))  \(delivery.state.rawValue)"
       + "  \(SafeText.line(delivery.relay.description, cells: 60))"
-    if delivery.attempts > 0 { line += "  tried \(delivery.attempts) times" }
+    if delivery.attempts > 0 { line += "  tried \(delivery.attempts)×" }
     if let reason = delivery.reason { line += "  " + SafeText.line(reason, cells: 120) }
     if let next = delivery.nextAttemptAt { line += "  next at \(TimeWords.rfc3339(next))" }
     return line
