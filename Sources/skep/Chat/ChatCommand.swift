@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Nostr
 import NostrCrypto
+import SyncCore
 import SyncEngine
 
 /// `skep chat`: the line client.
@@ -11,16 +12,35 @@ enum ChatCommand: Command {
     "chat",
     options: [
       .flag("offline", "start without connecting; /online connects"),
+      .flag("demo", "a made-up community in this process; nothing of it is kept"),
       .flag("no-redate", "never give an old message a new date; it waits as expired"),
     ],
     about: "Reads and writes a community, with or without a connection; /help lists its commands.",
     examples: ["skep chat --offline", "printf '/channels\\n/quit\\n' | skep chat --json"])
 
   static func run(_ context: Context) async throws -> ExitCode {
-    let folder = try CommunityFolder.chosen(context)
-    let key = try Identity(home: context.home(), environment: context.environment)
-      .load(for: folder.name)
-    let store = try await folder.openStore(context)
+    guard context.invocation.has("demo") else {
+      let folder = try CommunityFolder.chosen(context)
+      let key = try Identity(home: context.home(), environment: context.environment)
+        .load(for: folder.name)
+      return try await run(folder, key, relay: nil, context)
+    }
+    let demo = try await ChatDemo.start(context)
+    do {
+      let code = try await run(demo.folder, SecretKey.generate(), relay: demo.relay, context)
+      await demo.end()
+      return code
+    } catch {
+      await demo.end()
+      throw error
+    }
+  }
+
+  /// - Parameter relay: The home relay of a community that is new, which is brought over first.
+  private static func run(
+    _ folder: CommunityFolder, _ key: SecretKey?, relay: RelayURL?, _ context: Context
+  ) async throws -> ExitCode {
+    let store = try await folder.openStore(relay: relay, context)
     let engine: Engine
     do {
       engine = try makeEngine(store, key, context)
@@ -32,6 +52,8 @@ enum ChatCommand: Command {
       context: context, folder: folder, store: store, engine: engine, me: key?.publicKey,
       output: output(context))
     do {
+      if relay != nil { _ = try await engine.syncOnce(SyncPlan(.everything)) }
+      if context.invocation.has("offline") { await engine.goOffline() }
       // What can be read is read at once; connecting goes on behind it.
       await store.caughtUp()
       await engine.start()
