@@ -15,6 +15,9 @@ options = parser.parse_args()
 async def send(lines, answers):
     open_now = 0
     async with Peer(options.url, options.auth) as peer:
+        if options.auth and not peer.challenge:
+            # Some relays ask for AUTH only at the first request.
+            await peer.request({'kinds': [9], 'limit': 1})
         async def settle(limit):
             nonlocal open_now
             while open_now > limit:

@@ -32,7 +32,7 @@ struct Reconciler: Sendable {
 
   private func runEverything(_ plan: SyncPlan) async {
     let end = await walk(SyncScopes.everything, plan, isTrial: true)
-    guard case .refused = end else { return }
+    guard case .refused = end, await tally.keyNeeded == nil else { return }
     // A filter without kinds is refused: every kind that is known, in classes, and every group.
     await walk(SyncScopes.everyKind(me: me), plan)
     await runCommunity(plan)
@@ -76,6 +76,15 @@ struct Reconciler: Sendable {
     get async { if Task.isCancelled { true } else { await tally.failure != nil } }
   }
 
+  /// Some relays say `restricted` to whoever has not answered their challenge.
+  private func asksForKey(_ refusal: Text) async -> Bool {
+    switch RefusalClass(refusal) {
+    case .authRequired: true
+    case .restricted: await connection.machine.isChallenged
+    default: false
+    }
+  }
+
   // MARK: One scope
 
   /// - Parameter isTrial: Whether a refusal is an answer and no gap.
@@ -96,7 +105,7 @@ struct Reconciler: Sendable {
         scope: scope, isRecorded: isRecorded, isTrial: isTrial, ceiling: walk.ceiling,
         reconciler: self)
       let end = try await run.run(walk)
-      if case .refused(let text) = end, me == nil, RefusalClass(text) == .authRequired {
+      if case .refused(let text) = end, me == nil, await asksForKey(text) {
         await tally.needsKey(text)
       }
       var isWhole = end == .drained
