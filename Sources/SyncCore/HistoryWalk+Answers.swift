@@ -143,6 +143,10 @@ extension HistoryWalk {
       return stop(.unpageable("ignores until"), why: "the relay ignores until: unpageable")
     }
     attempts = 0
+    if isCursorServed, page.delivered == 0 {
+      // The page before showed events here: this answer cannot be taken for proof.
+      return leaveUnproven(second, "the relay shows this second in a page and not by itself")
+    }
     if page.verified == 0, page.invalid + page.unreadable > 0 {
       return leaveUnproven(second, "the relay sent a page of invalid events")
     }

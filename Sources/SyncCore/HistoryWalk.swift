@@ -118,8 +118,8 @@ public struct HistoryWalk: Sendable {
 
   /// What one answer taught: to be written with the events of that answer.
   public struct Findings: Sendable, Hashable {
-    public internal(set) var proofs: [Span] = []
-    public internal(set) var gaps: [Gap] = []
+    public var proofs: [Span] = []
+    public var gaps: [Gap] = []
 
     public init() {}
   }

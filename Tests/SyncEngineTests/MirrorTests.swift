@@ -102,6 +102,21 @@ import Testing
     await store.close()
   }
 
+  @Test func `a relay that answers a filter without kinds with nothing is asked by classes`()
+    async throws
+  {
+    var rules = RelayRules()
+    rules.reading.ignoresKindlessFilters = true
+    let world = try await EngineWorld(rules: rules)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member) { $0.isReadOnly = true }
+    let summary = try await engine.syncOnce(SyncPlan(.everything))
+    #expect(summary.stored > 500)
+    #expect(try store.reader.coverage().allSatisfy { $0.scope != SyncScopes.everything.key })
+    await engine.stop()
+    await store.close()
+  }
+
   @Test func `a relay that is not there ends the run in the time that was given`() async throws {
     let world = try await EngineWorld()
     await world.host.stop()

@@ -118,6 +118,9 @@ extension RelayMachine {
     let eventsMax = min(filter.limit ?? rules.reading.pageMax, rules.reading.pageMax)
     // A limit of 0 asks for live events only, and nothing is looked up to answer it.
     guard eventsMax > 0 else { return Page(events: [], isWhole: false) }
+    if rules.reading.ignoresKindlessFilters, filter.kinds == nil, filter.ids == nil {
+      return Page(events: [], isWhole: true)
+    }
     var asked = rules.reading.evaluatesFilters ? filter : Filter()
     if rules.reading.ignoresUntil { asked.until = nil }
     if rules.reading.ignoresSince { asked.since = nil }

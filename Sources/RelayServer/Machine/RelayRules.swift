@@ -51,6 +51,8 @@ package struct ReadingRules: Sendable, Hashable {
   package var pageMax = 500
   package var order = PageOrder.newestFirst
   package var ignoresUntil = false
+  /// A filter that names no kinds is answered with nothing.
+  package var ignoresKindlessFilters = false
   package var ignoresSince = false
   /// A page longer than this loses its tail without a word, as after a database error.
   package var truncatedTo: Int?

@@ -194,7 +194,7 @@ extension Engine {
   private func isOutboxAtRest() async -> Bool {
     if storeFailure != nil { return true }
     for relay in relays {
-      if let pump = links[relay]?.pump, await !pump.policy.isAtRest { return false }
+      if let pump = links[relay]?.pump, await !pump.isAtRest { return false }
     }
     return true
   }

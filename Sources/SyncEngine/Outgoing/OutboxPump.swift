@@ -51,7 +51,8 @@ actor OutboxPump {
     inputs = []
   }
 
-  func isOpen(_ id: EventID) -> Bool { policy.isOpen(id) }
+  /// Whether nothing is left to do now, and all of what was done is on the disk.
+  var isAtRest: Bool { policy.isAtRest && !isRunning && inputs.isEmpty }
 
   func take(_ input: OutboxPolicy.Input) async {
     inputs.append(input)

@@ -33,7 +33,8 @@ struct Reconciler: Sendable {
   private func runEverything(_ plan: SyncPlan) async {
     let end = await walk(SyncScopes.everything, plan, isTrial: true)
     guard case .refused = end, await tally.keyNeeded == nil else { return }
-    // A filter without kinds is refused: every kind that is known, in classes, and every group.
+    // A filter without kinds is refused, or answered with nothing: every kind that is known, in
+    // classes, and every group.
     await walk(SyncScopes.everyKind(me: me), plan)
     await runCommunity(plan)
   }
@@ -102,7 +103,8 @@ struct Reconciler: Sendable {
         largestDelivery: await tally.largestDelivery(of: relay))
       let walk = HistoryWalk(scope.filter, legs: legs, options: options)
       let run = WalkRun(
-        scope: scope, isRecorded: isRecorded, isTrial: isTrial, ceiling: walk.ceiling,
+        scope: scope, isRecorded: isRecorded, isTrial: isTrial && coverage.isEmpty,
+        ceiling: walk.ceiling,
         reconciler: self)
       let end = try await run.run(walk)
       if case .refused(let text) = end, me == nil, await asksForKey(text) {
@@ -123,10 +125,15 @@ struct Reconciler: Sendable {
 private struct WalkRun {
   let scope: Scope
   let isRecorded: Bool
+  /// Whether it is not known yet that the relay serves this filter: then a refusal is no gap, and
+  /// an answer without any event is taken for a silent refusal.
   let isTrial: Bool
   /// Events after it were not asked for, but for want of a relay that reads `until` as NIP-01 does.
   let ceiling: Timestamp?
   let reconciler: Reconciler
+
+  private static let silentlyRefused = HistoryWalk.End.refused(
+    "no event for a filter without kinds")
 
   private var relay: RelayURL { reconciler.connection.url }
 
@@ -136,6 +143,7 @@ private struct WalkRun {
       var disconnects = 0
       var failure: LogError?
       var isStoring = false
+      var isServed = !isTrial
       while failure == nil {
         if Task.isCancelled { _ = walk.stop(.cancelled, why: "stopped before the end") }
         guard case .ask(let request) = walk.next(now: reconciler.ports.clock.now()) else { break }
@@ -150,13 +158,19 @@ private struct WalkRun {
         }
         // At most one page is being stored while the next one comes in.
         if isStoring, let error = await group.next() { failure = error }
-        if isTrial, case .refused = walk.end { findings = HistoryWalk.Findings() }
+        isServed = isServed || page.tally.delivered > 0
+        if !isServed {
+          // Nothing is proved by a filter that may not be served at all.
+          findings.proofs = []
+          if walk.end == .drained { return (end: Self.silentlyRefused, failure: failure) }
+          if case .refused(let why) = walk.end { return (end: .refused(why), failure: failure) }
+        }
         let batch = batch(page, findings)
         isStoring = true
         group.addTask { await reconciler.store(batch) }
       }
       if isStoring, let error = await group.next(), failure == nil { failure = error }
-      return (end: walk.end ?? .cancelled, failure: failure)
+      return (end: walk.end ?? HistoryWalk.End.cancelled, failure: failure)
     }
     if let failure = outcome.failure { throw failure }
     return outcome.end
