@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""publish.py URL FILE|- [--window N] [--each N] [--auth SECRET_HEX]: sends each JSONL event, counts the OKs by verdict and reason."""
-import argparse, collections, json, sys
-from peer import Peer, run
+"""publish.py URL FILE|- [--window N] [--each N] [--auth SECRET_HEX]: sends each JSONL event, counts the OKs by verdict and reason.
+
+Returns when the last event is served: one relay here says OK before it has written, and writes in order.
+"""
+import argparse, asyncio, collections, json, sys
+from peer import Peer, Refused, run
 
 parser = argparse.ArgumentParser()
 parser.add_argument('url')
@@ -32,12 +35,27 @@ async def send(lines, answers):
         await settle(0)
 
 
+async def served(event):
+    """Waits, for a minute at most, until a relay that took an event also serves it."""
+    async with Peer(options.url, options.auth) as peer:
+        for _ in range(600):
+            if await peer.request({'ids': [event['id']]}):
+                return
+            await asyncio.sleep(0.1)
+    raise SystemExit(f'{event["id"]} was taken and is not served')
+
+
 async def main():
     source = sys.stdin if options.file == '-' else open(options.file, encoding='utf-8')
     lines = [line.strip() for line in source if line.strip()]
     answers = collections.Counter()
     for start in range(0, len(lines), options.each):
         await send(lines[start:start + options.each], answers)
+    if lines and set(k[0] for k in answers) == {True}:
+        try:
+            await served(json.loads(lines[-1]))
+        except Refused:
+            print('this key may not read: nobody knows whether all is written', file=sys.stderr)
     print(json.dumps({'sent': len(lines), 'answers': {f'{k[0]} {k[1]}'.strip(): v for k, v in answers.items()}}))
 
 run(main)
