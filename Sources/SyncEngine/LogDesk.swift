@@ -23,6 +23,8 @@ actor LogDesk {
 
   func event(_ id: EventID) throws(LogError) -> Event? { try reader.event(id: id)?.event }
 
+  func setting(_ key: String) throws(LogError) -> [UInt8]? { try reader.setting(key) }
+
   func message(token: Text) throws(LogError) -> Message? { try reader.message(token: token) }
 
   func message(of event: EventID) throws(LogError) -> Message? {

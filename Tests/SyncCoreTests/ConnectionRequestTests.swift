@@ -211,6 +211,35 @@ import Testing
     #expect(bench.takeRequests().count == 1)
   }
 
+  @Test func `a NOTICE of too many subscriptions teaches how many, and leaves room to ask`() {
+    var bench = ready()
+    for number in 0..<40 { bench.take(.want(Text("\(number)"), [Filter(kinds: [9])])) }
+    var kept: Set<SubscriptionID> = []
+    for _ in 0..<60 {
+      bench.pass(.seconds(1))
+      bench.take(.heard)
+      let frames = bench.sent
+      bench.sent = []
+      for frame in frames {
+        if case .close(let id) = frame { kept.remove(id) }
+        guard case .req(let id, _) = frame else { continue }
+        if kept.count < 32 {
+          kept.insert(id)
+          bench.take(.received(.eose(id, hints: [])))
+        } else {
+          bench.take(.received(.notice("rejected: too many subscriptions")))
+        }
+      }
+    }
+    let states = (0..<40).map { bench.machine.subscription(Text("\($0)")) }
+    let live = states.count { $0 == .live }
+    #expect(live >= 16 && live <= 28)
+    #expect(states.count { $0 == .parked } == 40 - live)
+    bench.sent = []
+    bench.take(.ask(AskID(1), ConnectionBench.request()))
+    #expect(bench.takeRequests().count == 1 && kept.count < 32)
+  }
+
   @Test func `sixty channels and a message at once: the message goes first`() {
     var bench = ConnectionBench()
     for number in 0..<60 { bench.take(.want(Text("\(number)"), [Filter(kinds: [9])])) }

@@ -117,6 +117,24 @@ import Testing
     await store.close()
   }
 
+  @Test func `another key proves everything anew`() async throws {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    let stranger = world.engine(store) { $0.isReadOnly = true }
+    let first = try await stranger.syncOnce(SyncPlan(.everything))
+    #expect(first.stored > 0)
+    await stranger.stop()
+    let member = world.engine(store, key: world.member) { $0.isReadOnly = true }
+    let second = try await member.syncOnce(SyncPlan(.everything))
+    #expect(second.duplicates >= first.stored)
+    await member.stop()
+    let again = world.engine(store, key: world.member) { $0.isReadOnly = true }
+    let third = try await again.syncOnce(SyncPlan(.everything))
+    #expect(third.stored == 0 && third.duplicates < second.duplicates)
+    await again.stop()
+    await store.close()
+  }
+
   @Test func `a relay that is not there ends the run in the time that was given`() async throws {
     let world = try await EngineWorld()
     await world.host.stop()

@@ -102,7 +102,7 @@ extension ConnectionMachine {
     case .retry: again(target, text, at: now, now)
     case .terminal: giveUp(target, text)
     case .crowded:
-      subscriptionsLearned = max(2, open.count)
+      learnCrowding(open.count)
       if case .live(let name) = target {
         lives[name]?.phase = .parked
         effects.append(.subscription(name, .parked))
@@ -163,6 +163,7 @@ extension ConnectionMachine {
     faults.notices += 1
     effects.append(.notice(text))
     let quiet = open.filter { !$0.value.hasProgress }.keys.sorted()
+    if RefusalClass.subscriptionVerdict(text) == .crowded { return crowded(quiet, text, now) }
     switch RefusalClass(text) {
     case .rateLimited(let wait):
       budget.refused(retryAfter: wait, at: now)
@@ -172,6 +173,36 @@ extension ConnectionMachine {
     default:
       guard Self.soundsLikeARefusal(text) else { return }
       suspect(quiet, text, now)
+    }
+  }
+
+  /// Too many are open: those that have answered are how many the relay keeps. The others are asked
+  /// again within that, and feeds give way to requests.
+  private mutating func crowded(_ quiet: [SubscriptionID], _ text: Text, _ now: Duration) {
+    for id in quiet {
+      closeAnd(id) { machine, target in
+        guard case .live(let name) = target else {
+          return machine.again(target, text, at: now, now)
+        }
+        machine.lives[name]?.phase = .idle
+      }
+    }
+    learnCrowding(open.count)
+  }
+
+  private mutating func learnCrowding(_ kept: Int) {
+    // Fewer are open already than the relay was seen to keep: this answers an earlier burst.
+    if let subscriptionsLearned, kept < subscriptionsLearned { return }
+    subscriptionsLearned = max(2, kept)
+    let bound = livesMax
+    var count = 0
+    for name in liveOrder {
+      guard case .confirmed(let id) = lives[name]?.phase else { continue }
+      count += 1
+      guard count > bound else { continue }
+      close(id)
+      lives[name]?.phase = .parked
+      effects.append(.subscription(name, .parked))
     }
   }
 

@@ -16,13 +16,15 @@ extension Engine {
     let tally = RoundTally(limits: limits) { [weak self] in await self?.advanced($0) }
     await withTaskGroup(of: Void.self) { group in
       for relay in reached {
-        guard let reconciler = reconciler(relay, tally) else { continue }
-        group.addTask { await reconciler.run(plan) }
+        group.addTask { await self.runRound(plan, relay, tally) }
       }
     }
     if let failure = await tally.failure { throw .store(failure) }
     if let failure = storeFailure { throw .store(failure) }
     if let why = await tally.keyNeeded, let relay = reached.first { throw .keyNeeded(relay, why) }
+    if await tally.progress.received == 0, let relay = await challenger(among: reached) {
+      throw .keyNeeded(relay, "it asks for AUTH and shows nothing without")
+    }
     if Task.isCancelled || isStopped { throw .stopped }
     _ = await waitOutbox(for: limits.publishMax + limits.answerIdleMax)
     var summary = await tally.summary
@@ -34,6 +36,15 @@ extension Engine {
     for relay in reached { summary.relays[relay] = Text?.none }
     await store.caughtUp()
     return summary
+  }
+
+  /// A relay that has asked who we are, where there is no key to say it with.
+  private func challenger(among reached: [RelayURL]) async -> RelayURL? {
+    guard me == nil else { return nil }
+    for relay in reached {
+      if await links[relay]?.connection.machine.isChallenged == true { return relay }
+    }
+    return nil
   }
 
   /// - Returns: The relays that are usable now; waits for the first of them, and for the others
@@ -168,9 +179,27 @@ extension Engine {
 
   private func runRound(_ plan: SyncPlan, _ relay: RelayURL) async {
     let tally = RoundTally(limits: limits) { [weak self] in await self?.advanced($0) }
-    guard let reconciler = reconciler(relay, tally) else { return }
-    await reconciler.run(plan)
+    await runRound(plan, relay, tally)
     if let failure = await tally.failure { storeFailed(failure) }
+  }
+
+  /// Runs one round at one relay. What was proved is what the relay served to one key: for another
+  /// key all of it is proved anew.
+  private func runRound(_ plan: SyncPlan, _ relay: RelayURL, _ tally: RoundTally) async {
+    guard let reconciler = reconciler(relay, tally) else { return }
+    let reader = Array((me?.hex ?? "nobody").utf8)
+    let setting = "sync.reader \(relay)"
+    do throws(LogError) {
+      let before = try await desk.setting(setting)
+      var plan = plan
+      if let before, before != reader { plan.isFull = true }
+      await reconciler.run(plan)
+      if before != reader, !Task.isCancelled, await tally.failure == nil {
+        try await store.log.setSetting(setting, reader)
+      }
+    } catch {
+      await tally.failed(error)
+    }
   }
 
   /// Whether some feeds found no place: those groups are reconciled more often.

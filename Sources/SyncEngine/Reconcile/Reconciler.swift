@@ -86,6 +86,12 @@ struct Reconciler: Sendable {
     }
   }
 
+  /// Whether the relay has asked who we are and got no answer: some show a stranger nothing, and
+  /// say so with an empty page.
+  private var isStranger: Bool {
+    get async { if me == nil { await connection.machine.isChallenged } else { false } }
+  }
+
   // MARK: One scope
 
   /// - Parameter isTrial: Whether a refusal is an answer and no gap.
@@ -104,8 +110,7 @@ struct Reconciler: Sendable {
       let walk = HistoryWalk(scope.filter, legs: legs, options: options)
       let run = WalkRun(
         scope: scope, isRecorded: isRecorded, isTrial: isTrial && coverage.isEmpty,
-        ceiling: walk.ceiling,
-        reconciler: self)
+        isStranger: await isStranger, ceiling: walk.ceiling, reconciler: self)
       let end = try await run.run(walk)
       if case .refused(let text) = end, me == nil, await asksForKey(text) {
         await tally.needsKey(text)
@@ -128,6 +133,8 @@ private struct WalkRun {
   /// Whether it is not known yet that the relay serves this filter: then a refusal is no gap, and
   /// an answer without any event is taken for a silent refusal.
   let isTrial: Bool
+  /// Whether an answer without any event may be meant for strangers only.
+  let isStranger: Bool
   /// Events after it were not asked for, but for want of a relay that reads `until` as NIP-01 does.
   let ceiling: Timestamp?
   let reconciler: Reconciler
@@ -143,7 +150,7 @@ private struct WalkRun {
       var disconnects = 0
       var failure: LogError?
       var isStoring = false
-      var isServed = !isTrial
+      var isServed = !isTrial && !isStranger
       while failure == nil {
         if Task.isCancelled { _ = walk.stop(.cancelled, why: "stopped before the end") }
         guard case .ask(let request) = walk.next(now: reconciler.ports.clock.now()) else { break }
@@ -162,6 +169,8 @@ private struct WalkRun {
         if !isServed {
           // Nothing is proved by a filter that may not be served at all.
           findings.proofs = []
+        }
+        if !isServed, isTrial {
           if walk.end == .drained { return (end: Self.silentlyRefused, failure: failure) }
           if case .refused(let why) = walk.end { return (end: .refused(why), failure: failure) }
         }
