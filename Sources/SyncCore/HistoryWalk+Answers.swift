@@ -39,10 +39,11 @@ extension HistoryWalk {
       return stepOverUnbelieved(page, hint, leg, upper)
     }
     attempts = 0
-    if hint == .finish { return finishLeg(leg, proving: upper) }
+    if hint == .finish || oldest < leg.from { return finishLeg(leg, proving: upper) }
     guard let asked = cursor else { return leaveHead(oldest, leg, upper) }
     if oldest >= asked {
       phase = .second
+      isCursorServed = isCursorServed || oldest == asked
       return Findings()
     }
     moveCursor(to: oldest)
@@ -144,6 +145,10 @@ extension HistoryWalk {
     }
     attempts = 0
     if isCursorServed, page.delivered == 0 {
+      if isSinceExclusive == nil {
+        isSinceExclusive = true
+        return Findings()
+      }
       // The page before showed events here: this answer cannot be taken for proof.
       return leaveUnproven(second, "the relay shows this second in a page and not by itself")
     }
@@ -151,7 +156,7 @@ extension HistoryWalk {
       return leaveUnproven(second, "the relay sent a page of invalid events")
     }
     // What is older than the second came after all of it.
-    let isPast = page.belowSince > 0
+    let isPast = page.belowSince > 0 || page.oldestVerified.map { $0 < second } ?? false
     let hasRoom = hint != .more && page.delivered < max(largestDelivery, 2)
     if hint == .finish || isPast || hasRoom { return exhausted(second) }
     seenInSecond = Set(page.ids)

@@ -13,6 +13,8 @@ public import Nostr
 /// * A relay that serves nothing of the very second of a cursor that it has just served takes `until`
 ///   as exclusive; from then on one second more is asked. Until a relay has shown its reading, one
 ///   second more is asked wherever the cursor is not known to be served.
+/// * A relay that serves nothing of such a second when it is asked for alone takes `since` as
+///   exclusive; from then on one second more is asked there too.
 /// * A filter without any condition is asked again with both bounds where it brings nothing: some
 ///   relays take it for one that matches nothing.
 /// * Only an empty page ends a leg, or NIP-67's `finish`. No count is ever compared with the limit
@@ -71,7 +73,7 @@ public struct HistoryWalk: Sendable {
     /// Whether it asks for one second alone, so that its page must keep the ids.
     public var isSingleSecond: Bool {
       guard let since = filter.since, let until = filter.until else { return false }
-      return until == since || until == since + 1
+      return since <= until && until <= since + 2
     }
 
     /// An empty tally for the page of this request.
@@ -141,6 +143,8 @@ public struct HistoryWalk: Sendable {
   var isCursorServed = false
   /// How the relay reads `until`; nil until it has shown it.
   var isUntilExclusive: Bool?
+  /// How the relay reads `since`; nil until it has shown it.
+  var isSinceExclusive: Bool?
   /// Whether both bounds are spelled out, also where they exclude nothing.
   var hasBothBounds = false
   var phase = Phase.page
@@ -173,6 +177,9 @@ public struct HistoryWalk: Sendable {
   /// beyond it.
   public var ceiling: Timestamp? { legs.first?.to }
 
+  /// The oldest second that the walk is to bring. A page may go one second below it.
+  public var floor: Timestamp { legs.last?.from ?? 0 }
+
   /// What to do next; the same again where the last answer taught nothing.
   public mutating func next(now: Timestamp) -> Step {
     if let end { return .ended(end) }
@@ -185,16 +192,18 @@ public struct HistoryWalk: Sendable {
     filter.limit = options.pageLimit
     switch phase {
     case .page:
-      filter.since = leg.from > 0 || hasBothBounds ? leg.from : nil
+      filter.since = leg.from > 0 || hasBothBounds ? sinceAsked(leg.from) : nil
       filter.until = cursor.map(untilAsked) ?? (hasBothBounds ? Self.untilLast : nil)
       return .ask(Request(filter: filter, beforeID: nil))
-    case .second, .keyset:
+    case .second:
+      filter.since = cursor.map(sinceAsked)
+      filter.until = cursor.map(untilAsked)
+      filter.limit = options.secondLimit
+      return .ask(Request(filter: filter, beforeID: nil))
+    case .keyset(let after, _):
       filter.since = cursor
       filter.until = cursor.map(untilAsked)
       filter.limit = options.secondLimit
-      guard case .keyset(let after, _) = phase else {
-        return .ask(Request(filter: filter, beforeID: nil))
-      }
       return .ask(Request(filter: filter, beforeID: after))
     case .negentropy: return .reconcile(cursor ?? 0)
     }
@@ -202,6 +211,11 @@ public struct HistoryWalk: Sendable {
 
   func untilAsked(_ second: Timestamp) -> Timestamp {
     isUntilExclusive ?? !isCursorServed ? second + 1 : second
+  }
+
+  /// A `since` of 0 would be no bound to some relays.
+  private func sinceAsked(_ second: Timestamp) -> Timestamp {
+    isSinceExclusive == true && second > 1 ? second - 1 : second
   }
 
   /// The end of 2037: as late as the relays that need an `until` still read one.

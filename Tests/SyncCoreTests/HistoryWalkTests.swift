@@ -44,6 +44,25 @@ import Testing
     #expect(run.isProved(0) && run.isProved(1) && run.isProved(1_000_000))
   }
 
+  @Test(arguments: [false, true], [false, true])
+  func `bounds that exclude their own second lose nothing and claim nothing`(
+    since: Bool, until: Bool
+  ) {
+    var relay = ModelRelay(
+      stored: (0..<30).flatMap { ModelRelay.burst(100 + Int64($0), 4, from: $0 * 10) }, cap: 7)
+    (relay.isSinceExclusive, relay.isUntilExclusive) = (since, until)
+    let run = WalkRun(&relay)
+    #expect(run.held.count == 120)
+    #expect(run.end == .drained && run.gaps.isEmpty)
+    #expect(run.isProved(100) && run.isProved(0) && run.isProved(1_000_000))
+
+    let legs = [HistoryWalk.Leg(from: 110, to: 119)]
+    let bounded = WalkRun(&relay, legs: legs)
+    #expect(bounded.held.count == 40 && bounded.gaps.isEmpty)
+    #expect(!bounded.isProved(109) && bounded.isProved(110) && bounded.isProved(119))
+    #expect(!bounded.isProved(120))
+  }
+
   @Test func `an empty relay is believed at the second time of asking`() {
     var relay = ModelRelay()
     let run = WalkRun(&relay, scope: Filter())

@@ -16,6 +16,8 @@ struct ModelRelay {
   var readsZeroAsNoBound = false
   /// An event of the second `until` itself is not served, as `nostr-relay` does over SQLite.
   var isUntilExclusive = false
+  /// An event of the second `since` itself is not served, as `nostr-relay` does over LMDB.
+  var isSinceExclusive = false
   /// Without a lower or without an upper bound above 0 a filter matches nothing, nor with an upper
   /// one beyond 2037 (`nostr-relay` over LMDB).
   var needsBothBounds = false
@@ -29,6 +31,7 @@ struct ModelRelay {
     let isUnbounded = (request.filter.since ?? 0) == 0 || (request.filter.until ?? 0) == 0
     let untilIsTooLate = request.filter.until.map { $0 >= 2_145_934_800 } ?? false
     let bare = stored.filter { position in
+      if isSinceExclusive, position.createdAt == request.filter.since { return false }
       if needsBothBounds, isUnbounded || untilIsTooLate { return false }
       if let until, !ignoresUntil, position.createdAt > until { return false }
       if let since = request.filter.since, !ignoresSince, position.createdAt < since {
@@ -93,6 +96,7 @@ struct WalkRun {
   ) {
     var walk = HistoryWalk(
       scope, legs: legs, options: options ?? HistoryWalk.Options(limits: Limits()))
+    let floor = walk.floor
     let ceiling = walk.ceiling ?? Timestamp(.max)
     while end == nil, asked < 20_000 {
       switch walk.next(now: now) {
@@ -106,7 +110,7 @@ struct WalkRun {
           continue
         }
         for row in relay.delivered where !relay.forged.contains(row.id) {
-          if row.createdAt <= ceiling { held.insert(row) }
+          if floor <= row.createdAt, row.createdAt <= ceiling { held.insert(row) }
         }
         take(walk.received(tally, answer))
       }

@@ -110,7 +110,8 @@ struct Reconciler: Sendable {
       let walk = HistoryWalk(scope.filter, legs: legs, options: options)
       let run = WalkRun(
         scope: scope, isRecorded: isRecorded, isTrial: isTrial && coverage.isEmpty,
-        isStranger: await isStranger, ceiling: walk.ceiling, reconciler: self)
+        isStranger: await isStranger, floor: walk.floor, ceiling: walk.ceiling,
+        reconciler: self)
       let end = try await run.run(walk)
       if case .refused(let text) = end, me == nil, await asksForKey(text) {
         await tally.needsKey(text)
@@ -135,7 +136,8 @@ private struct WalkRun {
   let isTrial: Bool
   /// Whether an answer without any event may be meant for strangers only.
   let isStranger: Bool
-  /// Events after it were not asked for, but for want of a relay that reads `until` as NIP-01 does.
+  /// Events outside were asked for only because not every relay reads bounds as NIP-01 does.
+  let floor: Timestamp
   let ceiling: Timestamp?
   let reconciler: Reconciler
 
@@ -196,8 +198,11 @@ private struct WalkRun {
   }
 
   private func wanted(_ events: [VerifiedEvent]) -> [VerifiedEvent] {
-    guard let ceiling else { return events }
-    return events.filter { $0.event.createdAt <= ceiling }
+    guard floor > 0 || ceiling != nil else { return events }
+    return events.filter { verified in
+      let date = verified.event.createdAt
+      return floor <= date && ceiling.map { date <= $0 } ?? true
+    }
   }
 
   private func batch(_ page: FetchedPage, _ findings: HistoryWalk.Findings) -> IngestBatch {
