@@ -23,6 +23,10 @@ actor LogDesk {
 
   func event(_ id: EventID) throws(LogError) -> Event? { try reader.event(id: id)?.event }
 
+  func hasCoverage(of relay: RelayURL) throws(LogError) -> Bool {
+    try reader.coverage().contains { $0.relay == relay }
+  }
+
   func setting(_ key: String) throws(LogError) -> [UInt8]? { try reader.setting(key) }
 
   func message(token: Text) throws(LogError) -> Message? { try reader.message(token: token) }

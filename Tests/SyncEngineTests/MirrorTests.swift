@@ -117,6 +117,40 @@ import Testing
     await store.close()
   }
 
+  @Test func `a relay that challenges and serves strangers is mirrored without a key, twice`()
+    async throws
+  {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    let engine = world.engine(store) { $0.isReadOnly = true }
+    #expect(try await engine.syncOnce(SyncPlan(.everything)).stored > 0)
+    let again = try await engine.syncOnce(SyncPlan(.everything))
+    #expect(again.stored == 0 && again.isComplete)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a relay that challenges and shows a stranger nothing wants a key`() async throws {
+    var rules = RelayRules()
+    rules.reading.ignoresKindlessFilters = true
+    rules.reading.truncatedTo = 0
+    let world = try await EngineWorld(rules: rules)
+    let store = try await world.store()
+    let engine = world.engine(store) { $0.isReadOnly = true }
+    do throws(EngineError) {
+      _ = try await engine.syncOnce(SyncPlan(.everything))
+      Issue.record("it was believed")
+    } catch {
+      guard case .keyNeeded = error else {
+        Issue.record("\(error)")
+        return
+      }
+    }
+    #expect(try store.reader.coverage().isEmpty)
+    await engine.stop()
+    await store.close()
+  }
+
   @Test func `another key proves everything anew`() async throws {
     let world = try await EngineWorld()
     let store = try await world.store()

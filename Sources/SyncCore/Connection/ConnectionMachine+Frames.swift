@@ -79,6 +79,10 @@ extension ConnectionMachine {
       open[id]?.hasProgress = true
       lives[name]?.phase = .confirmed(id)
       lives[name]?.attempts = 0
+      let confirmed = lives.values.count { live in
+        if case .confirmed = live.phase { true } else { false }
+      }
+      confirmedMax = max(confirmedMax, confirmed)
       effects.append(.subscription(name, .live))
     }
   }
@@ -102,7 +106,7 @@ extension ConnectionMachine {
     case .retry: again(target, text, at: now, now)
     case .terminal: giveUp(target, text)
     case .crowded:
-      learnCrowding(open.count)
+      learnCrowding()
       if case .live(let name) = target {
         lives[name]?.phase = .parked
         effects.append(.subscription(name, .parked))
@@ -176,34 +180,18 @@ extension ConnectionMachine {
     }
   }
 
-  /// Too many are open: those that have answered are how many the relay keeps. The others are asked
-  /// again within that, and feeds give way to requests.
+  /// Too many are open. The NOTICE names none, so the last that heard nothing is taken for the one
+  /// that was turned away; a wrong guess shows itself when its answer does not come.
   private mutating func crowded(_ quiet: [SubscriptionID], _ text: Text, _ now: Duration) {
-    for id in quiet {
-      closeAnd(id) { machine, target in
-        guard case .live(let name) = target else {
-          return machine.again(target, text, at: now, now)
-        }
-        machine.lives[name]?.phase = .idle
-      }
-    }
-    learnCrowding(open.count)
+    let last = quiet.max { (open[$0]?.number ?? 0) < (open[$1]?.number ?? 0) }
+    guard let last else { return }
+    closeAnd(last) { $0.refused($1, text, now) }
   }
 
-  private mutating func learnCrowding(_ kept: Int) {
-    // Fewer are open already than the relay was seen to keep: this answers an earlier burst.
-    if let subscriptionsLearned, kept < subscriptionsLearned { return }
-    subscriptionsLearned = max(2, kept)
-    let bound = livesMax
-    var count = 0
-    for name in liveOrder {
-      guard case .confirmed(let id) = lives[name]?.phase else { continue }
-      count += 1
-      guard count > bound else { continue }
-      close(id)
-      lives[name]?.phase = .parked
-      effects.append(.subscription(name, .parked))
-    }
+  /// The relay keeps no more than are open now, and no fewer than it was seen to keep.
+  private mutating func learnCrowding() {
+    let kept = max(open.count, confirmedMax, 2)
+    subscriptionsLearned = min(subscriptionsLearned ?? kept, kept)
   }
 
   private mutating func closeAnd(

@@ -109,6 +109,8 @@ extension ConnectionMachine {
       }
     }
     let bound = livesMax
+    // Not amid a burst: what is still unanswered may be what the relay turned away.
+    if count > bound, open.values.allSatisfy(\.hasProgress) { parkExcess(&count, bound) }
     for name in liveOrder {
       guard let live = lives[name], live.phase == .idle else { continue }
       if count >= bound {
@@ -121,12 +123,28 @@ extension ConnectionMachine {
       let id = random.subscriptionID()
       lives[name]?.phase = .asked(id)
       open[id] = OpenRequest(
-        target: .live(name), wanted: FilterMatcher(live.filters),
+        target: .live(name), number: nextOpen(), wanted: FilterMatcher(live.filters),
         deadline: now + limits.answerIdleMax)
       effects.append(.send(ClientMessage.req(id, live.filters).json()))
       effects.append(.subscription(name, .asked))
     }
     return true
+  }
+
+  /// Feeds beyond what the relay keeps give way, the last wanted first.
+  private mutating func parkExcess(_ count: inout Int, _ bound: Int) {
+    for name in liveOrder.reversed() where count > bound {
+      guard case .confirmed(let id) = lives[name]?.phase else { continue }
+      close(id)
+      count -= 1
+      lives[name]?.phase = .parked
+      effects.append(.subscription(name, .parked))
+    }
+  }
+
+  private mutating func nextOpen() -> UInt64 {
+    openNext += 1
+    return openNext
   }
 
   private mutating func drainAsks(_ now: Duration, _ random: any RandomSource) {
@@ -140,7 +158,7 @@ extension ConnectionMachine {
       let subscription = random.subscriptionID()
       asks[id]?.phase = .asked(subscription)
       open[subscription] = OpenRequest(
-        target: .ask(id), wanted: FilterMatcher(ask.request.filter),
+        target: .ask(id), number: nextOpen(), wanted: FilterMatcher(ask.request.filter),
         bare: FilterMatcher(ask.request.filter.withoutTimes), until: ask.request.filter.until,
         deadline: now + limits.answerIdleMax)
       if ask.attempts > 0 || ask.hasRetriedAuth { effects.append(.restarted(id)) }

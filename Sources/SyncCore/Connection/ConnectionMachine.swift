@@ -40,6 +40,9 @@ public struct ConnectionMachine: Sendable {
   var namesEvents = false
   /// What the relay was found to keep open.
   var subscriptionsLearned: Int?
+  /// The most feeds that were confirmed at the same time: so many it does keep.
+  var confirmedMax = 0
+  var openNext: UInt64 = 0
   var hasAnswered = false
   var heardAt: Duration = .zero
   var pingedAt: Duration?
@@ -84,6 +87,8 @@ public struct ConnectionMachine: Sendable {
 
   struct OpenRequest: Sendable {
     let target: Target
+    /// Counts the REQs, so that the last one is known.
+    let number: UInt64
     let wanted: FilterMatcher
     /// The filter without its time bounds, to tell a wrong time from a wrong event.
     var bare: FilterMatcher?
@@ -233,6 +238,7 @@ extension ConnectionMachine {
     auth = Authentication()
     namesEvents = false
     hasAnswered = false
+    confirmedMax = 0
     heardAt = now
     pingedAt = nil
     if information?.neverChallenges == true { return becomeReady(now) }

@@ -22,7 +22,7 @@ extension Engine {
     if let failure = await tally.failure { throw .store(failure) }
     if let failure = storeFailure { throw .store(failure) }
     if let why = await tally.keyNeeded, let relay = reached.first { throw .keyNeeded(relay, why) }
-    if await tally.progress.received == 0, let relay = await challenger(among: reached) {
+    if await tally.progress.received == 0, let relay = try await challenger(among: reached) {
       throw .keyNeeded(relay, "it asks for AUTH and shows nothing without")
     }
     if Task.isCancelled || isStopped { throw .stopped }
@@ -39,10 +39,16 @@ extension Engine {
   }
 
   /// A relay that has asked who we are, where there is no key to say it with.
-  private func challenger(among reached: [RelayURL]) async -> RelayURL? {
+  ///
+  /// A relay of which something was proved before does serve strangers.
+  private func challenger(among reached: [RelayURL]) async throws(EngineError) -> RelayURL? {
     guard me == nil else { return nil }
-    for relay in reached {
-      if await links[relay]?.connection.machine.isChallenged == true { return relay }
+    do throws(LogError) {
+      for relay in reached where try await !desk.hasCoverage(of: relay) {
+        if await links[relay]?.connection.machine.isChallenged == true { return relay }
+      }
+    } catch {
+      throw .store(error)
     }
     return nil
   }

@@ -86,10 +86,13 @@ struct Reconciler: Sendable {
     }
   }
 
-  /// Whether the relay has asked who we are and got no answer: some show a stranger nothing, and
-  /// say so with an empty page.
-  private var isStranger: Bool {
-    get async { if me == nil { await connection.machine.isChallenged } else { false } }
+  /// Whether the relay has asked who we are, got no answer, and has shown nothing yet: some show a
+  /// stranger nothing, and say so with an empty page.
+  private func isStranger(_ coverage: CoverageMap) async -> Bool {
+    guard me == nil, coverage.isEmpty, await tally.largestDelivery(of: relay) == 0 else {
+      return false
+    }
+    return await connection.machine.isChallenged
   }
 
   // MARK: One scope
@@ -110,7 +113,7 @@ struct Reconciler: Sendable {
       let walk = HistoryWalk(scope.filter, legs: legs, options: options)
       let run = WalkRun(
         scope: scope, isRecorded: isRecorded, isTrial: isTrial && coverage.isEmpty,
-        isStranger: await isStranger, floor: walk.floor, ceiling: walk.ceiling,
+        isStranger: await isStranger(coverage), floor: walk.floor, ceiling: walk.ceiling,
         reconciler: self)
       let end = try await run.run(walk)
       if case .refused(let text) = end, me == nil, await asksForKey(text) {
