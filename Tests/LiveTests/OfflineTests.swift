@@ -41,7 +41,8 @@ import Testing
   }
 
   /// Over LMDB, nostr-relay answers filters with several kinds and a tag in no order of time, so that
-  /// nothing can be proved there; the honest end is then exit 4 with that reason, and no other.
+  /// nothing can be proved there, and a second can show in a page and not by itself; the honest end
+  /// is then exit 4 with these reasons, and no other.
   private func expectProved(_ run: ProgramRun, at relay: Relay) {
     guard relay.kind == .nostrRelayLMDB, run.status == 4 else {
       #expect(run.status == 0, "\(run.story)")
@@ -49,7 +50,11 @@ import Testing
     }
     let gaps = run.summary["gaps"] as? [[String: Any]] ?? []
     let reasons = Set(gaps.compactMap { $0["why"] as? String })
-    #expect(reasons == ["the relay does not answer newest first: unpageable"], "\(run.story)")
+    let honest: Set = [
+      "the relay does not answer newest first: unpageable",
+      "the relay shows this second in a page and not by itself",
+    ]
+    #expect(!reasons.isEmpty && reasons.isSubset(of: honest), "\(run.story)")
   }
 
   private func expectFourOnce(_ relay: Relay, _ pubkey: String) async throws {
