@@ -100,7 +100,9 @@ let package = Package(
         "SyncEngine", "RelayServer", "RelaySocket", "HotCache", "EventLog", "SyncCore", "Nostr",
         "NostrCrypto", "Platform",
       ]),
-    tests("CommandTests", ["skep-cli", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
+    tests(
+      "CommandTests",
+      ["skep-cli", "HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
     tests("LiveTests", ["Nostr"]),
     tests(
       "SimulationTests",

@@ -54,7 +54,11 @@ struct ChatRendering {
   private func marks(_ shown: ShownMessage) -> [String] {
     let row = shown.row
     var marks: [String] = []
-    if let delivery = shown.delivery, let mark = Self.mark(of: delivery) { marks.append(mark) }
+    if let delivery = shown.delivery {
+      marks.append(Self.mark(of: delivery))
+    } else if shown.isMine {
+      marks.append("✓")
+    }
     if row.isEdited && !row.isDeleted { marks.append("edited") }
     if row.redatedFrom != nil { marks.append("re-dated") }
     if row.isFuture { marks.append("dated in the future") }
@@ -69,7 +73,7 @@ struct ChatRendering {
     return marks
   }
 
-  static func mark(of delivery: Delivery) -> String? {
+  static func mark(of delivery: Delivery) -> String {
     let why = delivery.reason.map { ": " + SafeText.line($0, cells: 80) } ?? ""
     return switch delivery.state {
     case .queued: "… waits to be sent"
@@ -78,7 +82,7 @@ struct ChatRendering {
     case .held: "… held\(why)"
     case .refused: "✗ refused\(why)"
     case .expired: "✗ too old for the relay\(why)"
-    case .sent: "✓ sent"
+    case .sent: "✓"
     }
   }
 

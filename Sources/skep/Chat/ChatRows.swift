@@ -8,6 +8,8 @@ struct ShownMessage {
   let row: MessageRow
   /// Nil where the person never published a name.
   let authorName: Text?
+  /// Whether whoever looks at it wrote it.
+  var isMine = false
   /// What became of it at the home relay; nil for what is not waiting to be sent.
   let delivery: Delivery?
   /// The number of the message it answers, where that was shown or is held.

@@ -17,6 +17,7 @@ extension ChatSession {
           ("state", JSON(relay.state.name)), ("since", JSON(relay.since)),
           ("last_error", JSON(relay.lastError)), ("authenticated", JSON(relay.isAuthenticated)),
           ("caught_up", JSON(relay.isCaughtUp)), ("notice", JSON(relay.notice)),
+          ("feeds", JSON(counts: Self.feeds(of: relay))),
         ] as [(String, JSON)]
       )
     }
@@ -25,12 +26,30 @@ extension ChatSession {
       snapshot.lines + status.relays.map { Self.line($0, isOnline: status.isOnline) })
   }
 
+  /// The live feeds by how far each has come.
+  private static func feeds(of relay: RelayStatus) -> [String: Int] {
+    Dictionary(relay.subscriptions.map { (Self.name(of: $0.state), 1) }, uniquingKeysWith: +)
+  }
+
+  private static func name(of state: SubscriptionState) -> String {
+    switch state {
+    case .wanted: "wanted"
+    case .asked: "asked"
+    case .live: "live"
+    case .refused: "refused"
+    case .parked: "parked"
+    }
+  }
+
   private static func line(_ relay: RelayStatus, isOnline: Bool) -> String {
     var words = [
       "connection " + SafeText.line(relay.url.description, cells: 60),
       isOnline ? relay.state.name : "offline", "since \(TimeWords.rfc3339(relay.since))",
     ]
     if relay.isCaughtUp { words.append("caught up") }
+    for (state, count) in feeds(of: relay).sorted(by: { $0.key < $1.key }) {
+      words.append("\(count) feeds \(state)")
+    }
     if let error = relay.lastError { words.append(SafeText.line(error, cells: 100)) }
     return words.joined(separator: ", ")
   }
@@ -44,7 +63,10 @@ extension ChatSession {
   func wait(for goal: WaitGoal) async throws {
     let outcome: WaitOutcome
     switch goal {
-    case .outbox: outcome = await engine.waitOutbox(for: Self.patience)
+    case .outbox:
+      // Offline nothing changes by itself, so waiting would only delay the reason.
+      let isOnline = await engine.status().isOnline
+      outcome = await engine.waitOutbox(for: isOnline ? Self.patience : .zero)
     case .live: outcome = await engine.waitLive(for: Self.patience)
     case .time(let time):
       try await context.clock.sleep(until: context.clock.uptime() + time)

@@ -118,7 +118,9 @@ extension ChatSession {
       }
     }
     if cursor == .newest { newest = rows.last?.position ?? newest }
-    return [("complete", JSON(verdict.isComplete))]
+    return [
+      ("complete", JSON(verdict.isComplete)), ("oldest", JSON(rows.first?.createdAt)),
+    ]
   }
 
   private func verdict(

@@ -201,7 +201,8 @@ final class ChatSession {
       if let old = row.redatedFrom { numbers.rename(old, to: row.id) }
       return ShownMessage(
         number: numbers.number(of: row.id), row: row, authorName: names[row.author],
-        delivery: waiting[row.id], repliesTo: row.replyTo.map { numbers.number(of: $0) })
+        isMine: row.author == me, delivery: waiting[row.id],
+        repliesTo: row.replyTo.map { numbers.number(of: $0) })
     }
   }
 }

@@ -1,0 +1,91 @@
+@testable import EventLog
+import Nostr
+import SyncCore
+import Testing
+
+@testable import skep_cli
+
+@Suite struct CompletenessTests {
+  private static let relay = RelayURL("ws://relay.example:1")
+
+  private func scope(_ filter: Filter) -> Scope { Scope(filter) }
+
+  private func coverage(
+    _ filter: Filter, _ spans: [(Int64, Int64)]
+  ) throws -> LoggedCoverage {
+    LoggedCoverage(
+      relay: try #require(Self.relay), scope: Scope(filter).key,
+      intervals: spans.map {
+        CoverageInterval(
+          from: Timestamp($0.0), to: Timestamp($0.1), provedAt: 1000, method: .paging)
+      })
+  }
+
+  private func verdict(
+    _ coverage: [LoggedCoverage], gaps: [CoverageGap] = [], on filter: Filter
+  ) -> Completeness.Verdict {
+    Completeness(coverage: coverage, gaps: gaps, now: 1000).verdict(on: filter)
+  }
+
+  private let general = Filter.group("general")
+
+  @Test func `nothing proved is never complete`() {
+    #expect(!verdict([], on: general).isComplete)
+  }
+
+  @Test func `a scope proved from the beginning is complete`() throws {
+    let result = verdict([try coverage(general, [(0, 900)])], on: general)
+    #expect(result == Completeness.Verdict(isComplete: true, gaps: []))
+  }
+
+  @Test func `a hole between two proofs is a gap with its exact bounds`() throws {
+    let result = verdict([try coverage(general, [(0, 100), (201, 900)])], on: general)
+    #expect(!result.isComplete)
+    #expect(result.gaps.map(\.from) == [101])
+    #expect(result.gaps.map(\.to) == [200])
+  }
+
+  @Test func `a hole outside the time asked for does not matter`() throws {
+    var asked = general
+    asked.since = 201
+    #expect(verdict([try coverage(general, [(0, 100), (201, 900)])], on: asked).isComplete)
+    asked.since = 200
+    #expect(!verdict([try coverage(general, [(0, 100), (201, 900)])], on: asked).isComplete)
+  }
+
+  @Test func `a time after the newest proof is not proved`() throws {
+    var asked = general
+    asked.until = 950
+    #expect(!verdict([try coverage(general, [(0, 900)])], on: asked).isComplete)
+    asked.until = 900
+    #expect(verdict([try coverage(general, [(0, 900)])], on: asked).isComplete)
+  }
+
+  @Test func `a wider scope that is proved is enough`() throws {
+    let proofs = [try coverage(Filter(), [(0, 900)]), try coverage(general, [(500, 900)])]
+    #expect(verdict(proofs, on: general).isComplete)
+  }
+
+  @Test func `another group's scope says nothing`() throws {
+    let proofs = [try coverage(.group("kitchen"), [(0, 900)])]
+    #expect(!verdict(proofs, on: general).isComplete)
+  }
+
+  @Test func `a recorded gap is told with its reason`() throws {
+    let gap = CoverageGap(
+      relay: try #require(Self.relay), scope: Scope(general), from: 50, to: 50,
+      why: "too many events in one second")
+    let result = verdict([try coverage(general, [(0, 49), (51, 900)])], gaps: [gap], on: general)
+    #expect(!result.isComplete)
+    #expect(result.gaps == [gap])
+  }
+
+  @Test func `proofs of two relays for one scope join`() throws {
+    let other = try #require(RelayURL("ws://other.example:1"))
+    let first = try coverage(general, [(0, 400)])
+    let second = LoggedCoverage(
+      relay: other, scope: first.scope,
+      intervals: [CoverageInterval(from: 401, to: 900, provedAt: 1000, method: .negentropy)])
+    #expect(verdict([first, second], on: general).isComplete)
+  }
+}
