@@ -61,10 +61,11 @@ struct SkepProcess {
 
   /// Starts the program; its output goes to files, so that nothing can block on a full pipe.
   func start(
-    _ arguments: [String], stdin: String? = nil, stdout: FileHandle? = nil
+    _ arguments: [String], stdin: String? = nil, stdout: FileHandle? = nil,
+    program: String = Self.binary, outputFolder: String? = nil
   ) throws -> Running {
     let process = Process()
-    process.executableURL = URL(filePath: Self.binary)
+    process.executableURL = URL(filePath: program)
     process.arguments = arguments
     var variables = ["HOME": scratch.path, "SKEP_HOME": home, "TZ": "UTC", "PATH": "/usr/bin:/bin"]
     variables.merge(environment) { $1 }
@@ -76,8 +77,10 @@ struct SkepProcess {
     } else {
       process.standardInput = FileHandle.nullDevice
     }
-    let out = try scratch.file(name + ".out", "")
-    let err = try scratch.file(name + ".err", "")
+    let folder = outputFolder ?? scratch.path
+    let out = folder + "/" + name + ".out"
+    let err = folder + "/" + name + ".err"
+    for path in [out, err] { try Data().write(to: URL(filePath: path)) }
     process.standardOutput = try stdout ?? FileHandle(forWritingTo: URL(filePath: out))
     process.standardError = try FileHandle(forWritingTo: URL(filePath: err))
     try process.run()

@@ -260,4 +260,44 @@ import Testing
     #expect(try SkepProcess().run("bench").text.hasPrefix("import"))
     #expect(try SkepProcess().run("bench", "imprt").stderr.contains("did you mean import?"))
   }
+
+  /// Root may write everywhere, so the program is run as somebody who may not.
+  private static let stranger = ["--reuid", "65534", "--regid", "65534", "--clear-groups"]
+
+  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/setpriv")))
+  func `a home that cannot be written is read, and not written to`() throws {
+    let skep = try SkepProcess()
+    #expect(try skep.run("import", try Self.corpus(skep)).code == 0)
+    let open = try skep.run("query", "{}").stdout
+    let tree = FileManager.default.enumerator(atPath: skep.home)?.compactMap { $0 as? String } ?? []
+    for path in tree.reversed().map({ skep.home + "/" + $0 }) + [skep.home, skep.scratch.path] {
+      var isFolder: ObjCBool = false
+      _ = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+      #expect(chmod(path, isFolder.boolValue ? 0o555 : 0o444) == 0)
+    }
+    defer { _ = tree.map { chmod(skep.home + "/" + $0, 0o755) } }
+    let isRoot = getuid() == 0
+    let program = isRoot ? "/tmp/skep-\(getpid())" : SkepProcess.binary
+    if isRoot {
+      try? FileManager.default.removeItem(atPath: program)
+      try FileManager.default.copyItem(atPath: SkepProcess.binary, toPath: program)
+      #expect(chmod(program, 0o755) == 0)
+    }
+    defer { if isRoot { try? FileManager.default.removeItem(atPath: program) } }
+    let outputs = try SkepProcess.Scratch()
+    func run(_ arguments: String...) throws -> SkepProcess.Outcome {
+      // Its output goes to files that this test opens, so nobody else has to.
+      try skep.start(
+        isRoot ? Self.stranger + [program] + arguments : arguments,
+        program: isRoot ? "/usr/bin/setpriv" : program, outputFolder: outputs.path
+      ).finish()
+    }
+    #expect(try run("query", "{}").stdout == open)
+    #expect(try run("status").code == 0)
+    #expect(try run("verify").code == 0)
+    let refused = try run("import", "/dev/null")
+    #expect(refused.code == 74)
+    #expect(refused.stderr.contains("choose another home"))
+    #expect(chmod(skep.scratch.path, 0o755) == 0)
+  }
 }
