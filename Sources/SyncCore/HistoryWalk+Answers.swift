@@ -29,7 +29,7 @@ extension HistoryWalk {
         .unpageable("not newest first"), why: "the relay does not answer newest first: unpageable")
     }
     hasSeenDisorder = false
-    if learnsUntil(page) { return Findings() }
+    if isHiddenByNeighbour(page) { return Findings() }
     if page.verified + page.invalid + page.unreadable == 0 {
       if asksWithBothBounds(leg) { return Findings() }
       if hint == .more { return emptyThoughMore(leg, upper) }
@@ -40,29 +40,26 @@ extension HistoryWalk {
     }
     attempts = 0
     if hint == .finish || oldest < leg.from { return finishLeg(leg, proving: upper) }
-    guard let asked = cursor else { return leaveHead(oldest, leg, upper) }
+    guard let asked = cursor else { return leaveHead(page, oldest, leg, upper) }
     if oldest >= asked {
       phase = .second
-      isCursorServed = isCursorServed || oldest == asked
+      if oldest == asked {
+        isCursorServed = true
+        shownAtCursor.formUnion(page.ids(at: asked))
+      }
       return Findings()
     }
-    moveCursor(to: oldest)
+    moveCursor(to: oldest, page)
     return proof(from: oldest + 1, to: upper)
   }
 
-  /// Notes how the relay reads `until`, and says whether the page has to be asked for again.
-  private mutating func learnsUntil(_ page: PageTally) -> Bool {
-    guard isUntilExclusive == nil, let cursor else { return false }
-    if page.newestVerified == untilAsked(cursor) {
-      // A page that never came down to the cursor said nothing of it.
-      let isAbove = page.oldestVerified.map { $0 > cursor } ?? false
-      isUntilExclusive = false
-      return isAbove
+  /// Whether a page never came down to its cursor, because the second above fills it. Without that
+  /// second it is asked for again.
+  private mutating func isHiddenByNeighbour(_ page: PageTally) -> Bool {
+    guard let cursor, let oldest = page.oldestVerified, oldest > cursor, !isNeighbourDense else {
+      return false
     }
-    // The page begins below the second that it was to begin with and that this relay has events of:
-    // what the last page left of that second would be lost.
-    guard isCursorServed, page.newestVerified.map({ $0 < cursor }) ?? true else { return false }
-    isUntilExclusive = true
+    isNeighbourDense = true
     return true
   }
 
@@ -79,22 +76,32 @@ extension HistoryWalk {
     return true
   }
 
-  private mutating func moveCursor(to served: Timestamp) {
-    cursor = served
+  private mutating func moveCursor(to served: Timestamp, _ page: PageTally) {
+    moveCursor(unserved: served)
     isCursorServed = true
+    shownAtCursor = Set(page.ids(at: served))
+  }
+
+  private mutating func moveCursor(unserved second: Timestamp?) {
+    cursor = second
+    isCursorServed = false
+    isNeighbourDense = false
+    shownAtCursor = []
   }
 
   /// After the head page: its oldest date becomes the cursor, but never one from the future.
-  private mutating func leaveHead(_ oldest: Timestamp, _ leg: Leg, _ upper: Timestamp) -> Findings {
+  private mutating func leaveHead(
+    _ page: PageTally, _ oldest: Timestamp, _ leg: Leg, _ upper: Timestamp
+  ) -> Findings {
     let bound = askedAt + options.limits.skewMax
     guard oldest > bound else {
-      moveCursor(to: oldest)
+      moveCursor(to: oldest, page)
       return proof(from: oldest + 1, to: upper)
     }
     // A whole page of events from the future: the present is read first, as if they were not there,
     // and what may stand between them and it afterwards.
     legs.insert(Leg(from: bound + 1, to: oldest), at: 1)
-    cursor = max(bound, leg.from)
+    moveCursor(unserved: max(bound, leg.from))
     return Findings()
   }
 
@@ -118,8 +125,7 @@ extension HistoryWalk {
     if cursor != nil, bottom == top {
       goBelow(top)
     } else {
-      cursor = bottom
-      isCursorServed = false
+      moveCursor(unserved: bottom)
     }
     return findings
   }
@@ -144,11 +150,15 @@ extension HistoryWalk {
       return stop(.unpageable("ignores until"), why: "the relay ignores until: unpageable")
     }
     attempts = 0
-    if isCursorServed, page.delivered == 0 {
-      if isSinceExclusive == nil {
-        isSinceExclusive = true
+    if isCursorServed, !shownAtCursor.isSubset(of: page.ids) {
+      if isSinceShort, isNeighbourDense { return tooDense(second) }
+      if !isSinceShort {
+        isSinceShort = true
         return Findings()
       }
+    }
+    if isHiddenByNeighbour(page) { return Findings() }
+    if isCursorServed, page.ids.isEmpty, page.invalid + page.unreadable == 0 {
       // The page before showed events here: this answer cannot be taken for proof.
       return leaveUnproven(second, "the relay shows this second in a page and not by itself")
     }
@@ -159,6 +169,13 @@ extension HistoryWalk {
     let isPast = page.belowSince > 0 || page.oldestVerified.map { $0 < second } ?? false
     let hasRoom = hint != .more && page.delivered < max(largestDelivery, 2)
     if hint == .finish || isPast || hasRoom { return exhausted(second) }
+    if !isNeighbourDense {
+      // The second may fit by itself. If it does, it shows again what it has shown here.
+      isNeighbourDense = true
+      shownAtCursor.formUnion(page.ids(at: second))
+      isCursorServed = !shownAtCursor.isEmpty
+      return Findings()
+    }
     seenInSecond = Set(page.ids)
     if options.hasNegentropy {
       phase = .negentropy
@@ -181,7 +198,10 @@ extension HistoryWalk {
     _ page: PageTally, _ hint: PageEnd.EndHint, pages: Int
   ) -> Findings {
     guard let second = cursor else { return Findings() }
-    if page.delivered == page.belowSince || hint == .finish && page.invalid + page.unreadable == 0 {
+    let isPast = page.oldestVerified.map { $0 < second } ?? false
+    if isPast || page.delivered == page.belowSince
+      || hint == .finish && page.invalid + page.unreadable == 0
+    {
       return exhausted(second)
     }
     // A page that ignores the cursor shows itself by bringing what was there before.
@@ -213,9 +233,8 @@ extension HistoryWalk {
   private mutating func goBelow(_ second: Timestamp) {
     phase = .page
     seenInSecond = []
-    isCursorServed = false
     guard let leg = legs.first, second > leg.from else { return nextLeg() }
-    cursor = second - 1
+    moveCursor(unserved: second - 1)
   }
 
   private mutating func finishLeg(_ leg: Leg, proving upper: Timestamp) -> Findings {
@@ -228,8 +247,7 @@ extension HistoryWalk {
     legs.removeFirst()
     phase = .page
     seenInSecond = []
-    cursor = legs.first?.to
-    isCursorServed = false
+    moveCursor(unserved: legs.first?.to)
     if legs.isEmpty { end = .drained }
   }
 

@@ -10,11 +10,10 @@ public import Nostr
 /// * `until` is inclusive and comes from verified events. When a page brings nothing older than its
 ///   cursor, that second is asked for alone; it is exhausted if it then delivers fewer than the
 ///   largest delivery seen, because the relay has shown that it would have delivered more.
-/// * A relay that serves nothing of the very second of a cursor that it has just served takes `until`
-///   as exclusive; from then on one second more is asked. Until a relay has shown its reading, one
-///   second more is asked wherever the cursor is not known to be served.
-/// * A relay that serves nothing of such a second when it is asked for alone takes `since` as
-///   exclusive; from then on one second more is asked there too.
+/// * Not every relay counts the second of `until`, or all of it, so one second more is asked than is
+///   needed; only where that second fills a page by itself, it is left out.
+/// * Not every relay counts the second of `since` either: where a second asked for alone lacks what
+///   was shown of it, one second more is asked there too.
 /// * A filter without any condition is asked again with both bounds where it brings nothing: some
 ///   relays take it for one that matches nothing.
 /// * Only an empty page ends a leg, or NIP-67's `finish`. No count is ever compared with the limit
@@ -141,10 +140,12 @@ public struct HistoryWalk: Sendable {
   var cursor: Timestamp?
   /// Whether the relay has served an event of the cursor's second in this walk.
   var isCursorServed = false
-  /// How the relay reads `until`; nil until it has shown it.
-  var isUntilExclusive: Bool?
-  /// How the relay reads `since`; nil until it has shown it.
-  var isSinceExclusive: Bool?
+  /// What the relay has shown of the cursor's second.
+  var shownAtCursor: Set<EventID> = []
+  /// Whether the relay has left out at `since` what it had shown.
+  var isSinceShort = false
+  /// Whether the second above the cursor fills a page by itself.
+  var isNeighbourDense = false
   /// Whether both bounds are spelled out, also where they exclude nothing.
   var hasBothBounds = false
   var phase = Phase.page
@@ -201,8 +202,8 @@ public struct HistoryWalk: Sendable {
       filter.limit = options.secondLimit
       return .ask(Request(filter: filter, beforeID: nil))
     case .keyset(let after, _):
-      filter.since = cursor
-      filter.until = cursor.map(untilAsked)
+      filter.since = cursor.map(sinceAsked)
+      filter.until = cursor
       filter.limit = options.secondLimit
       return .ask(Request(filter: filter, beforeID: after))
     case .negentropy: return .reconcile(cursor ?? 0)
@@ -210,12 +211,12 @@ public struct HistoryWalk: Sendable {
   }
 
   func untilAsked(_ second: Timestamp) -> Timestamp {
-    isUntilExclusive ?? !isCursorServed ? second + 1 : second
+    isNeighbourDense ? second : second + 1
   }
 
   /// A `since` of 0 would be no bound to some relays.
   private func sinceAsked(_ second: Timestamp) -> Timestamp {
-    isSinceExclusive == true && second > 1 ? second - 1 : second
+    isSinceShort && second > 1 ? second - 1 : second
   }
 
   /// The end of 2037: as late as the relays that need an `until` still read one.

@@ -22,6 +22,9 @@ public struct PageTally: Sendable, Hashable {
   public private(set) var last: EventPosition?
   /// The verified ids, kept only for a request of a single second.
   public private(set) var ids: [EventID] = []
+  /// The verified ids of the newest and of the oldest second.
+  private var newestIDs: [EventID] = []
+  private var oldestIDs: [EventID] = []
   private let keepsIDs: Bool
   private let liveFrom: Timestamp?
 
@@ -37,12 +40,25 @@ public struct PageTally: Sendable, Hashable {
 
   public mutating func addVerified(_ position: EventPosition) {
     verified += 1
-    oldestVerified = min(oldestVerified ?? position.createdAt, position.createdAt)
-    newestVerified = max(newestVerified ?? position.createdAt, position.createdAt)
+    noteEnds(position)
     if keepsIDs { ids.append(position.id) }
     if let liveFrom, position.createdAt >= liveFrom, last != nil { return }
     if let last, position.createdAt > last.createdAt { isNewestFirst = false }
     last = position
+  }
+
+  private mutating func noteEnds(_ position: EventPosition) {
+    let date = position.createdAt
+    if oldestVerified.map({ date < $0 }) ?? true { (oldestVerified, oldestIDs) = (date, []) }
+    if date == oldestVerified { oldestIDs.append(position.id) }
+    if newestVerified.map({ date > $0 }) ?? true { (newestVerified, newestIDs) = (date, []) }
+    if date == newestVerified { newestIDs.append(position.id) }
+  }
+
+  /// The verified ids of a second, where it is the newest or the oldest of the page.
+  public func ids(at second: Timestamp) -> [EventID] {
+    if second == newestVerified { return newestIDs }
+    return second == oldestVerified ? oldestIDs : []
   }
 
   public mutating func addInvalid(_ claimed: Timestamp) {

@@ -16,6 +16,8 @@ import Testing
     relay.ignoresSince = random.chance(0.15)
     relay.saysFinish = random.chance(0.2)
     relay.isUntilExclusive = random.chance(0.2)
+    relay.servesOneOfUntil = !relay.isUntilExclusive && random.chance(0.2)
+    relay.isSinceExclusive = random.chance(0.2)
     if random.chance(0.3) {
       relay.forged = Set(relay.stored.filter { _ in random.chance(0.3) }.map(\.id))
     }

@@ -18,6 +18,8 @@ struct ModelRelay {
   var isUntilExclusive = false
   /// An event of the second `since` itself is not served, as `nostr-relay` does over LMDB.
   var isSinceExclusive = false
+  /// Of the second `until` only the event with the lowest id is served (`nostr-relay` over LMDB).
+  var servesOneOfUntil = false
   /// Without a lower or without an upper bound above 0 a filter matches nothing, nor with an upper
   /// one beyond 2037 (`nostr-relay` over LMDB).
   var needsBothBounds = false
@@ -39,8 +41,12 @@ struct ModelRelay {
       }
       return true
     }
+    let kept = bare.filter { $0.createdAt == request.filter.until }.map(\.id).min()
+    let served = bare.filter { position in
+      !servesOneOfUntil || position.createdAt != request.filter.until || position.id == kept
+    }
     // Newest first, ids ascending inside a second.
-    var rows = bare.sorted { left, right in
+    var rows = served.sorted { left, right in
       left.createdAt != right.createdAt ? left.createdAt > right.createdAt : left.id < right.id
     }
     if servesKeyset, let after = request.beforeID, let until {
