@@ -76,22 +76,10 @@ final class Relay: Sendable {
     for _ in 0..<5 {
       let run = try await Live.peer("publish.py", [url, file] + arguments)
       let answers = run.summary["answers"] as? [String: Int] ?? [:]
-      if answers.keys.sorted() == ["True"] { return try await settle(secret: secret) }
+      if answers.keys.sorted() == ["True"] { return }
       last = run.output
     }
     throw Untaken(answers: last)
-  }
-
-  /// Over LMDB, nostr-relay says OK before it has written: it is asked until nothing changes.
-  private func settle(secret: String?) async throws {
-    guard kind == .nostrRelayLMDB else { return }
-    var before: Set<String> = []
-    for _ in 0..<60 {
-      let held = try await ids(secret: secret)
-      if held == before, !held.isEmpty { return }
-      before = held
-    }
-    throw Untaken(answers: "the relay goes on writing")
   }
 
   /// The ids that an independent client pages out.
