@@ -98,7 +98,11 @@ import Testing
   }
 
   @Test func `a reset is 1006`() async throws {
-    let (_, link) = try await link { $0.reset() }
+    let (_, link) = try await link { connection in
+      connection.waitForSomething()
+      connection.reset()
+    }
+    try await link.send(Array("open".utf8))
     let end = await failure { _ = try await link.receive() }
     #expect(end == .closed(code: 1006, reason: ""))
   }
@@ -110,10 +114,13 @@ import Testing
       [0x80, 0x01, 0x41],  // a continuation of nothing
     ] as [[UInt8]])
   func `a broken frame ends the connection and delivers nothing`(bytes: [UInt8]) async throws {
+    // Beside the answer to the upgrade it could end the opening instead.
     let (_, link) = try await link { connection in
+      connection.waitForSomething()
       connection.write(bytes)
       connection.waitForEnd()
     }
+    try await link.send(Array("open".utf8))
     let end = await failure { _ = try await link.receive() }
     guard case .closed = end else { return #expect(end == .closed(code: 1002, reason: "…")) }
   }

@@ -80,6 +80,12 @@ struct RawConnection: Sendable {
     }
   }
 
+  /// Returns when the other side has sent something, by which it shows that its link is open.
+  func waitForSomething() {
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    _ = read(descriptor, &bytes, bytes.count)
+  }
+
   /// Returns when the other side has closed.
   func waitForEnd() {
     var bytes = [UInt8](repeating: 0, count: 4096)
