@@ -3,6 +3,8 @@ import Glibc
 @main
 struct Program {
   static func main() async {
+    // Before anything opens a file, which would take the number of a closed stream.
+    StandardStreams.occupy()
     let stop = Stop()
     stop.takeSignals()
     let shell = Shell(stop: stop)

@@ -117,6 +117,11 @@ struct SkepProcess {
   func run(_ arguments: String..., stdin: String? = nil) throws -> Outcome {
     try start(arguments, stdin: stdin).finish()
   }
+
+  /// Runs a script of the shell, to which `$0` is the program.
+  func shell(_ script: String) throws -> Outcome {
+    try start(["-c", script, Self.binary], program: "/bin/sh").finish()
+  }
 }
 
 /// Files that stand in `Tests/Vectors`.

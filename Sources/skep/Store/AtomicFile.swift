@@ -1,24 +1,44 @@
 import Glibc
 
 /// A file that appears whole or not at all: written beside its place, made durable, then renamed.
+///
+/// What is no file (a terminal, a named pipe, `/dev/null`) is written to as it is, since a rename
+/// would replace it for everybody; and a link goes on pointing where it points.
 final class AtomicFile {
   private let path: String
-  private let draft: String
+  /// Nil where the path is written to as it is.
+  private let draft: String?
   private var descriptor: Int32
   private var buffer: [UInt8] = []
   private static let pieceBytes = 1024 * 1024
 
   init(_ path: String) throws {
-    self.path = path
-    draft = path + ".part-\(getpid())"
-    descriptor = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode_t(0o644))
+    var status = stat()
+    let isThere = stat(path, &status) == 0
+    if isThere, status.st_mode & S_IFMT != S_IFREG {
+      self.path = path
+      draft = nil
+      descriptor = open(path, O_WRONLY | O_CLOEXEC)
+    } else {
+      let place = isThere ? Self.resolved(path) : path
+      let draft = place + ".part-\(getpid())"
+      self.path = place
+      self.draft = draft
+      descriptor = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode_t(0o644))
+    }
     guard descriptor >= 0 else { throw failure() }
   }
 
   deinit {
     guard descriptor >= 0 else { return }
     close(descriptor)
-    unlink(draft)
+    if let draft { unlink(draft) }
+  }
+
+  private static func resolved(_ path: String) -> String {
+    guard let place = realpath(path, nil) else { return path }
+    defer { free(place) }
+    return String(cString: place)
   }
 
   func write(_ bytes: [UInt8]) throws {
@@ -29,6 +49,11 @@ final class AtomicFile {
   /// Puts the file in its place; it survives a power cut from then on.
   func finish() throws {
     try drain()
+    guard let draft else {
+      close(descriptor)
+      descriptor = -1
+      return
+    }
     guard fsync(descriptor) == 0 else { throw failure() }
     close(descriptor)
     descriptor = -1
