@@ -30,15 +30,27 @@ import Testing
     #expect(lstat(pipe, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
   }
 
-  @Test func `an export to a link replaces what the link names`() throws {
+  @Test(arguments: [true, false])
+  func `an export to a link replaces or makes what the link names`(isThere: Bool) throws {
     let skep = try SkepProcess()
     _ = try skep.run("import", "-", stdin: Vectors.goodLine())
     let file = try skep.scratch.file("file", "old")
+    if !isThere { try FileManager.default.removeItem(atPath: file) }
     let link = skep.scratch.path + "/link"
     #expect(symlink("file", link) == 0)
     #expect(try skep.run("export", "--out", link).code == 0)
-    #expect(try String(contentsOfFile: file, encoding: .utf8) != "old")
+    #expect(try String(contentsOfFile: file, encoding: .utf8).hasPrefix("{"))
     var status = stat()
     #expect(lstat(link, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
+  }
+
+  @Test func `an export that replaces a private file is as private`() throws {
+    let skep = try SkepProcess()
+    _ = try skep.run("import", "-", stdin: Vectors.goodLine())
+    let file = try skep.scratch.file("file", "old")
+    #expect(chmod(file, 0o600) == 0)
+    #expect(try skep.run("export", "--out", file).code == 0)
+    var status = stat()
+    #expect(stat(file, &status) == 0 && status.st_mode & 0o777 == 0o600)
   }
 }

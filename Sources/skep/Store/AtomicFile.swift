@@ -20,11 +20,13 @@ final class AtomicFile {
       draft = nil
       descriptor = open(path, O_WRONLY | O_CLOEXEC)
     } else {
-      let place = isThere ? Self.resolved(path) : path
+      let place = Self.target(of: path)
       let draft = place + ".part-\(getpid())"
       self.path = place
       self.draft = draft
       descriptor = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode_t(0o644))
+      // What was kept from others stays so.
+      if isThere, descriptor >= 0 { fchmod(descriptor, status.st_mode & 0o777) }
     }
     guard descriptor >= 0 else { throw failure() }
   }
@@ -35,11 +37,24 @@ final class AtomicFile {
     if let draft { unlink(draft) }
   }
 
-  private static func resolved(_ path: String) -> String {
-    guard let place = realpath(path, nil) else { return path }
-    defer { free(place) }
-    return String(cString: place)
+  /// Where a chain of links ends, also where nothing is there yet.
+  private static func target(of path: String) -> String {
+    var place = path
+    for _ in 0..<linksMax {
+      var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+      let count = readlink(place, &buffer, buffer.count)
+      // What is no link cannot be read as one, and is the end.
+      guard count > 0, count < buffer.count else { return place }
+      let next = String(
+        decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      let end = place.lastIndex(of: "/").map { place.index(after: $0) } ?? place.startIndex
+      place = next.hasPrefix("/") ? next : place[..<end] + next
+    }
+    return place
   }
+
+  /// As many as the kernel follows.
+  private static let linksMax = 40
 
   func write(_ bytes: [UInt8]) throws {
     buffer.append(contentsOf: bytes)
