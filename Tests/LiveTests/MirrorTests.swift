@@ -55,7 +55,7 @@ import Testing
     try await Relay.with(kind, in: data.path("data"), needsAuth: true) { relay in
       // The public key of the secret 7, for the independent client.
       try await relay.admit("5cbdf0646e5db4eaa398f365f2ea7a0e3d419b7e0330e39ce92bddedcac4f9bc")
-      try await relay.publish(try await Corpus.file(1000), secret: reader)
+      try await relay.publish(try await Corpus.file(), secret: reader)
       let served = try await relay.ids(secret: reader)
       let skep = try Skep()
 
@@ -75,7 +75,7 @@ import Testing
     let data = try Scratch()
     let writer = String(repeating: "0", count: 63) + "7"
     try await Relay.with(.localRelay, in: data.path("data"), needsAuth: true) { relay in
-      try await relay.publish(try await Corpus.file(1000), secret: writer)
+      try await relay.publish(try await Corpus.file(), secret: writer)
       let skep = try Skep()
       let run = try await skep.mirror(relay, ["--all", "--throwaway-key"])
       #expect(run.status == 0, "\(run.story)")
