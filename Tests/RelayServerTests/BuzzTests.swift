@@ -184,19 +184,33 @@ import Testing
     #expect(open("ann", with: ["cat"], "plain", on: ann) == "")
   }
 
-  @Test func `state is written as Buzz writes it`() throws {
-    var bench = buzz()
-    bench.found("a", by: "ann", members: ["bob"])
+  @Test(arguments: [true, false])
+  func `an open channel is marked closed where the rule says so, and is joined all the same`(
+    marks: Bool
+  ) throws {
+    var bench = buzz { $0.groups.marksEveryGroupClosed = marks }
+    bench.found("a", by: "ann")
     let id = bench.connect(as: "ann")
     let metadata = try #require(bench.ask(Filter(kinds: [39000]), on: id).events.first)
-    #expect(metadata.tags.contains(named: "closed") && metadata.tags.contains(named: "public"))
-    let roster = try #require(bench.ask(Filter(kinds: [39002]), on: id).events.first)
-    let roles = roster.tags.filter { $0.name == "p" }.map { $0.value(3)?.string }
-    #expect(Set(roles) == ["owner", "member"])
+    #expect(metadata.tags.contains(named: "closed") == marks)
+    #expect(metadata.tags.contains(named: "public") == marks)
     #expect(bench.ask(Filter(kinds: [39003]), on: id).events.isEmpty)
-    #expect(
-      bench.publish(Bench.event(by: "bob", 9021, [["h", "a"]]), on: bench.connect(as: "bob"))?
-        .accepted == true)
+    let join = Bench.event(by: "bob", 9021, [["h", "a"]])
+    #expect(bench.publish(join, on: bench.connect(as: "bob"))?.accepted == true)
+  }
+
+  @Test(arguments: [true, false])
+  func `a member's role stands in element 3 of the roster where the rule says so`(
+    lists: Bool
+  ) throws {
+    var bench = buzz { $0.groups.listsRolesOfMembers = lists }
+    bench.found("a", by: "ann", members: ["bob"])
+    let id = bench.connect(as: "ann")
+    let roster = try #require(bench.ask(Filter(kinds: [39002]), on: id).events.first)
+    let people = roster.tags.filter { $0.name == "p" }
+    let roles = people.map { $0.value(3)?.string }
+    #expect(Set(roles) == (lists ? ["owner", "member"] : [nil]))
+    #expect(people.allSatisfy { $0.count == (lists ? 4 : 2) })
   }
 
   @Test func `relay-only kinds are refused in Buzz's words`() {

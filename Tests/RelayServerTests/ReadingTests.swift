@@ -164,11 +164,16 @@ import Testing
     let p = UInt8(ascii: "p")
     let own = Text(Bench.hex("ann"))
     let other = Text(Bench.hex("bob"))
-    let text = "restricted: p-gated events require #p matching your pubkey"
-    #expect(bench.ask(Filter(kinds: [44100]), on: id).refusal == text)
-    #expect(bench.ask(Filter(), on: id).refusal == text)
-    #expect(bench.ask(Filter(kinds: [44100], tags: [p: [own, other]]), on: id).refusal == text)
+    let bare = "restricted: these kinds need a #p scope"
+    let foreign = "restricted: you may only scope those kinds to yourself"
+    #expect(bench.ask(Filter(kinds: [44100]), on: id).refusal == bare)
+    #expect(bench.ask(Filter(), on: id).refusal == bare)
+    #expect(bench.ask(Filter(kinds: [44100], tags: [p: [own, other]]), on: id).refusal == foreign)
     #expect(bench.ask(Filter(kinds: [44100], tags: [p: [own]]), on: id).refusal == nil)
+    bench.machine.rules.answers.wording = .buzz
+    #expect(
+      bench.ask(Filter(kinds: [44100]), on: id).refusal
+        == "restricted: p-gated events require #p matching your pubkey")
     bench.machine.rules.reading.kindsGatedByRecipient = []
     #expect(bench.ask(Filter(kinds: [44100]), on: id).refusal == nil)
   }

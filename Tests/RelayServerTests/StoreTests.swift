@@ -90,7 +90,9 @@ import Testing
     }
     let few = try store.page(PageRequest(filter: Filter(), eventsMax: 5)) { $0.kind == 39000 }
     #expect(few.events.count == 5 && !few.isWhole)
-    #expect(throws: RelayStoreError.readOnly) { try store.insert(events[0].event, scope: nil) }
+    #expect(throws: RelayStoreError.readOnly) {
+      try store.insert(events[0].event, scope: nil, replacesVersions: true)
+    }
 
     // What was written here and not sent yet is nobody else's.
     let own = try await LocalSigner(Bench.key("me")).sign(
@@ -142,14 +144,31 @@ import Testing
     bench.say(.negOpen("m", Filter(), client.opening()), on: id)
     #expect(
       bench.take(id) == [.negError("m", "blocked: this query is too big", recordsMax: 399)])
-    bench.machine.rules.reading.reconciliation = .refusedByNotice
+  }
+
+  @Test(
+    arguments: [
+      (ReadingRules.Reconciliation.refusedByNotice, #"["NOTICE","ERROR: bad msg"#),
+      (.refusedByClosed, #"["CLOSED","k","unsupported:"#),
+      (.refusedByError, #"["NEG-ERR","k","unsupported:"#), (.garbled, #"["NEG-MSG","k""#),
+      (.refusedByClosing, ""), (.ignored, ""), (.served(itemsMax: 9), #"["NEG-MSG","k","61"#),
+    ])
+  func `a reconciliation that is not served is refused in the form of the rule`(
+    form: ReadingRules.Reconciliation, start: String
+  ) throws {
+    var rules = RelayRules.withoutGroups
+    rules.reading.reconciliation = form
+    var bench = Bench(rules)
+    let id = bench.connect()
+    let client = NegentropyMachine(set: NegentropySet([]), isClient: true, frameBytesMax: nil)
     bench.say(.negOpen("k", Filter(), client.opening()), on: id)
-    guard case .notice? = bench.take(id).first else {
-      Issue.record("the refusal is a notice")
-      return
-    }
-    bench.machine.rules.reading.reconciliation = .ignored
-    bench.say(.negOpen("j", Filter(), client.opening()), on: id)
-    #expect(bench.take(id).isEmpty)
+    let answers = bench.take(id)
+    #expect(answers.count == (start.isEmpty ? 0 : 1))
+    let frame = answers.first.map { String(decoding: $0.json(), as: UTF8.self) } ?? ""
+    #expect(frame.hasPrefix(start), "\(frame)")
+    #expect((bench.closed[id] == 1008) == (form == .refusedByClosing))
+    guard case .negMessage(_, let message)? = answers.first else { return }
+    let isUnderstood = (try? client.receive(message)) != nil
+    #expect(isUnderstood == (form != .garbled))
   }
 }

@@ -61,6 +61,9 @@ extension RelayMachine {
       ("supported_nips", .array(supportedNIPs.map { .int($0) })),
       ("limitation", .object(limitation)),
     ]
+    if rules.reading.servesKeysetCursor {
+      members.append(("supported_extensions", .array([.string("before_id")])))
+    }
     if let key = identity.selfKey { members.append(("self", .string(Text(key.hex)))) }
     return JSONValue.object(members).json()
   }

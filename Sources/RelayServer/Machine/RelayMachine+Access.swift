@@ -31,12 +31,15 @@ extension RelayMachine {
     guard touches else { return nil }
     // A kindless REQ for one channel cannot reach events that stand in no channel.
     if filter.kinds == nil && filter.tags[UInt8(ascii: "h")]?.isEmpty == false { return nil }
-    guard let recipients = filter.tags[UInt8(ascii: "p")], !recipients.isEmpty else {
+    let recipients = filter.tags[UInt8(ascii: "p")] ?? []
+    let own = Set(keys.map { Text($0.hex) })
+    if !recipients.isEmpty && recipients.allSatisfy(own.contains) { return nil }
+    if rules.answers.wording == .buzz {
       return "restricted: p-gated events require #p matching your pubkey"
     }
-    let own = Set(keys.map { Text($0.hex) })
-    return recipients.allSatisfy(own.contains)
-      ? nil : "restricted: p-gated events require #p matching your pubkey"
+    return recipients.isEmpty
+      ? "restricted: these kinds need a #p scope"
+      : "restricted: you may only scope those kinds to yourself"
   }
 
   private func refusalByGroup(_ filter: Filter, _ keys: [PublicKey]) -> Text? {

@@ -41,7 +41,9 @@ extension RelayMachine {
 
   /// Ends the subscriptions that name a group, for readers who lost it.
   mutating func revoke(_ group: Text, from isConcerned: ([PublicKey]) -> Bool) {
-    endSubscriptions("restricted: channel access revoked") { connection, subscription in
+    let reason: Text? =
+      rules.groups.announcesRevokedAccess ? "restricted: channel access revoked" : nil
+    endSubscriptions(reason) { connection, subscription in
       isConcerned(connection.keys) && subscription.names(group)
     }
   }
@@ -55,13 +57,16 @@ extension RelayMachine {
     return finish()
   }
 
+  /// - Parameter reason: What CLOSED says; nil sends none.
   private mutating func endSubscriptions(
-    _ reason: Text, where isEnded: (Connection, Subscription) -> Bool
+    _ reason: Text?, where isEnded: (Connection, Subscription) -> Bool
   ) {
     for index in connections.indices {
       let connection = connections[index]
       let ended = connection.subscriptions.filter { isEnded(connection, $0) }
-      for subscription in ended { send(.closed(subscription.id, reason), to: connection.id) }
+      for subscription in ended {
+        if let reason { send(.closed(subscription.id, reason), to: connection.id) }
+      }
       let ids = Set(ended.map(\.id))
       connections[index].subscriptions.removeAll { ids.contains($0.id) }
     }

@@ -10,12 +10,12 @@ extension RelayMachine {
     guard rules.groups.areManaged else { return nil }
     guard let name = event.group else {
       guard rules.groups.kindsNeedingGroup.contains(event.kind) else { return nil }
-      return rules.groups.announcesMembership
+      return rules.answers.wording == .buzz
         ? "invalid: channel-scoped events must include an h tag" : "invalid: missing h tag"
     }
     if event.kind == 9007 {
       guard groups[name] != nil else { return nil }
-      return rules.groups.announcesMembership
+      return rules.answers.wording == .buzz
         ? "duplicate: channel already exists" : "duplicate: that group already exists"
     }
     guard let group = groups[name] else {
@@ -29,8 +29,9 @@ extension RelayMachine {
       return refusalOfModeration(event, group)
     }
     guard rules.groups.scopesWriting, group.isPrivate || group.isRestricted else { return nil }
-    return group.members[event.pubkey] == nil
-      ? "restricted: you are not a member of that group" : nil
+    if group.members[event.pubkey] != nil { return nil }
+    return rules.answers.wording == .buzz
+      ? "restricted: not a channel member" : "restricted: you are not a member of that group"
   }
 
   private func refusalOfJoining(_ event: Event, _ group: Group) -> Text? {
@@ -38,7 +39,7 @@ extension RelayMachine {
       return rules.groups.acceptsRepeatedJoins ? nil : "duplicate: already a member"
     }
     if let code = event.tags.firstValue("code"), group.codes.contains(code) { return nil }
-    if group.isPrivate && rules.groups.announcesMembership {
+    if group.isPrivate && rules.answers.wording == .buzz {
       return "restricted: channel is private"
     }
     return group.isClosed ? "restricted: this group is closed; an invite code is needed" : nil

@@ -71,7 +71,9 @@ extension RelayMachine {
     if isOutside(event.createdAt, past: writing.ageMax, future: writing.leadMax) {
       return .refused("invalid: event timestamp too far from server time")
     }
-    if let refusal = refusalByGroup(event) ?? refusalByThread(event) { return .refused(refusal) }
+    if let refusal = refusalByGroup(event) ?? refusalOfDeletion(event) ?? refusalByThread(event) {
+      return .refused(refusal)
+    }
     return .stored
   }
 
@@ -91,7 +93,7 @@ extension RelayMachine {
 
   private func refusalByKind(_ event: Event) -> Text? {
     if rules.writing.refusesRelaySignedKinds && RelayMachine.relaySignedKinds.contains(event.kind) {
-      if rules.groups.announcesMembership {
+      if rules.answers.wording == .buzz {
         return event.kind == 44100 || event.kind == 44101
           ? "invalid: membership notifications are relay-signed only"
           : "restricted: relay-only kind"
@@ -114,7 +116,7 @@ extension RelayMachine {
 
   private func verdictOnKnown(_ event: Event) -> Verdict? {
     do throws(RelayStoreError) {
-      if try store.contains(event.id) { return .known("duplicate: already have this event") }
+      if try store.contains(event.id) { return verdictOnDuplicate }
       guard rules.writing.refusesRepeatedReactions, event.kind == 7,
         let target = event.tags.values("e").last
       else { return nil }
@@ -127,6 +129,24 @@ extension RelayMachine {
     } catch {
       return .refused("error: database error")
     }
+  }
+
+  private var verdictOnDuplicate: Verdict {
+    switch rules.writing.duplicates {
+    case .accepted: .known("duplicate: already have this event")
+    case .acceptedInSilence: .known("")
+    case .refused: .refused("duplicate: already have this event")
+    }
+  }
+
+  private func refusalOfDeletion(_ event: Event) -> Text? {
+    guard rules.writing.needsOneDeletionTarget, event.kind == 5 else { return nil }
+    let events = event.tags.values("e").count
+    let addresses = event.tags.values("a").count
+    guard events + addresses != 1 else { return nil }
+    return Text(
+      "invalid: deletion events must reference exactly one target via e or a tag "
+        + "(got e=\(events), a=\(addresses))")
   }
 
   private func refusalByThread(_ event: Event) -> Text? {
@@ -147,14 +167,14 @@ extension RelayMachine {
   /// Stores, applies and announces an event that passed every check.
   mutating func accept(_ event: Event) -> Verdict {
     if rules.groups.areManaged, let verdict = moderate(event), !verdict.isNew { return verdict }
-    if event.kind.storage == .ephemeral {
+    if event.kind.storage == .ephemeral && !rules.writing.storesEphemeralEvents {
       fanOut(event)
       return .stored
     }
     do throws(RelayStoreError) {
       switch try keep(event) {
       case .stored: break
-      case .duplicate: return .known("duplicate: already have this event")
+      case .duplicate: return verdictOnDuplicate
       case .superseded: return .known("duplicate: a newer version is held")
       case .buried: return .refused("blocked: this event was deleted")
       }
@@ -169,7 +189,8 @@ extension RelayMachine {
   /// Stores an event and applies the deletions in it.
   mutating func keep(_ event: Event) throws(RelayStoreError) -> Insertion {
     let scope = rules.groups.resolvesScopeByTarget ? scope(of: event) : nil
-    let insertion = try store.insert(event, scope: scope)
+    let insertion = try store.insert(
+      event, scope: scope, replacesVersions: rules.writing.replacesVersions)
     guard insertion == .stored else { return insertion }
     effects.append(.keep(event))
     switch event.kind {

@@ -61,6 +61,8 @@ extension RelayMachine {
     case .served, .ignored: break
     case .refusedByNotice:
       send(.notice("ERROR: bad msg: unknown cmd: NEG-OPEN"), to: id)
+    case .refusedByClosing: close(id, code: 1008)
+    case .garbled: send(.negMessage(subscription, Array("not negentropy".utf8)), to: id)
     case .refusedByClosed: send(.closed(subscription, "unsupported: no negentropy"), to: id)
     case .refusedByError:
       send(.negError(subscription, "unsupported: no negentropy", recordsMax: nil), to: id)

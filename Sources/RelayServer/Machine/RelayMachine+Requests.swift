@@ -3,8 +3,10 @@ import NostrCrypto
 
 /// REQ, COUNT and CLOSE.
 extension RelayMachine {
+  /// - Parameter cursors: The `before_id` of each filter; may be shorter than the filters.
   mutating func request(
-    _ subscription: SubscriptionID, _ filters: [Filter], from id: ConnectionID
+    _ subscription: SubscriptionID, _ filters: [Filter], after cursors: [EventID?],
+    from id: ConnectionID
   ) {
     if let refusal = malformation(subscription, filters) {
       return refuseRequest(subscription, refusal, to: id)
@@ -21,7 +23,17 @@ extension RelayMachine {
     if connections[index].subscriptions.count >= rules.limits.subscriptionsMax {
       return send(.closed(subscription, "error: too many subscriptions"), to: id)
     }
-    serve(subscription, filters, to: id)
+    serve(subscription, filters, after: cursors, to: id)
+  }
+
+  /// What `before_id` says in each filter of a REQ; no part of NIP-01, so the parsed filters do not
+  /// have it.
+  func keysetCursors(in frame: [UInt8]) -> [EventID?] {
+    // The frame was parsed once already; one that cannot be parsed again has no cursors.
+    guard let elements = try? JSONValue.parse(frame).array else { return [] }
+    return elements.dropFirst(2).map { filter in
+      filter["before_id"]?.string.flatMap { EventID(hex: $0.string) }
+    }
   }
 
   mutating func count(
@@ -85,7 +97,8 @@ extension RelayMachine {
   // MARK: Stored events
 
   private mutating func serve(
-    _ subscription: SubscriptionID, _ filters: [Filter], to id: ConnectionID
+    _ subscription: SubscriptionID, _ filters: [Filter], after cursors: [EventID?],
+    to id: ConnectionID
   ) {
     guard let index = position(of: id) else { return }
     let keys = connections[index].keys
@@ -93,8 +106,9 @@ extension RelayMachine {
     var isCut = false
     var found: [Event] = []
     do throws(RelayStoreError) {
-      for filter in filters {
-        let page = try page(of: filter, for: keys)
+      for (place, filter) in filters.enumerated() {
+        let cursor = place < cursors.count ? cursors[place] : nil
+        let page = try page(of: filter, after: cursor, for: keys)
         isWhole = isWhole && page.isWhole
         isCut = isCut || (!page.isWhole && filter.limit != 0)
         found = merged(found, page.events)
@@ -114,7 +128,9 @@ extension RelayMachine {
     sendPage(found, hints, subscription, to: id)
   }
 
-  private func page(of filter: Filter, for keys: [PublicKey]) throws(RelayStoreError) -> Page {
+  private func page(
+    of filter: Filter, after cursor: EventID?, for keys: [PublicKey]
+  ) throws(RelayStoreError) -> Page {
     let eventsMax = min(filter.limit ?? rules.reading.pageMax, rules.reading.pageMax)
     // A limit of 0 asks for live events only, and nothing is looked up to answer it.
     guard eventsMax > 0 else { return Page(events: [], isWhole: false) }
@@ -123,9 +139,13 @@ extension RelayMachine {
     }
     var asked = rules.reading.evaluatesFilters ? filter : Filter()
     if rules.reading.ignoresUntil { asked.until = nil }
+    if rules.reading.readsZeroUntilAsNone && asked.until == 0 { asked.until = nil }
     if rules.reading.ignoresSince { asked.since = nil }
     let request = PageRequest(filter: asked, eventsMax: eventsMax, order: rules.reading.order)
-    return try store.page(request) { isVisible($0, to: keys) }
+    return try store.page(request) { event in
+      if let cursor, event.createdAt == asked.until, event.id <= cursor { return false }
+      return isVisible(event, to: keys)
+    }
   }
 
   /// Joins two answers in the relay's order, each event once.

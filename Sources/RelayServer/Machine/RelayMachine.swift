@@ -144,7 +144,9 @@ package struct RelayMachine: Sendable {
     switch message {
     case .event(let event): publish(event, from: id)
     case .auth(let event): authenticate(event, from: id)
-    case .req(let subscription, let filters): request(subscription, filters, from: id)
+    case .req(let subscription, let filters):
+      let cursors = rules.reading.servesKeysetCursor ? keysetCursors(in: bytes) : []
+      request(subscription, filters, after: cursors, from: id)
     case .count(let subscription, let filters): count(subscription, filters, from: id)
     case .close(let subscription): end(subscription, of: id)
     case .negOpen(let subscription, let filter, let message):

@@ -34,6 +34,18 @@ extension RelayRules {
     return rules
   }
 
+  /// A strict relay in plain words: every rule on that keeps people and kinds apart.
+  package static var strict: RelayRules {
+    var rules = RelayRules.membersOnly
+    rules.reading.kindsGatedByRecipient = [1059, 44100, 44101]
+    rules.reading.withholdsGroupState = true
+    rules.writing.refusesForeignAuthors = true
+    rules.groups.kindsNeedingGroup.insert(7)
+    rules.groups.announcesMembership = true
+    rules.groups.opensConversations = true
+    return rules
+  }
+
   /// What is known of Buzz relays.
   package static var buzz: RelayRules {
     var rules = RelayRules()
@@ -46,10 +58,11 @@ extension RelayRules {
     rules.reading.pageMax = 1000
     rules.reading.fanOut = .singleChannel
     rules.reading.closedIDsAreDead = true
+    rules.reading.servesKeysetCursor = true
     rules.writing.refusesForeignAuthors = true
     rules.writing.ageMax = 900
     rules.writing.leadMax = 900
-    rules.writing.deletionTargetsMax = 1
+    rules.writing.needsOneDeletionTarget = true
     rules.writing.checksParent = true
     rules.writing.refusesRepeatedReactions = true
     rules.groups.announcesMembership = true
@@ -67,6 +80,7 @@ extension RelayRules {
     rules.limits.budget = RateBudget(framesMax: 50, window: .seconds(5))
     rules.answers.hints = false
     rules.answers.toBadRequest = .notice
+    rules.answers.wording = .buzz
     return rules
   }
 }

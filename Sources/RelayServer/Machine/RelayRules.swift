@@ -51,6 +51,10 @@ package struct ReadingRules: Sendable, Hashable {
   package var pageMax = 500
   package var order = PageOrder.newestFirst
   package var ignoresUntil = false
+  /// An `until` of 0 asks for everything, as where 0 stands for "not set".
+  package var readsZeroUntilAsNone = false
+  /// A filter with `until` and `before_id` goes on behind that event inside its second (Buzz).
+  package var servesKeysetCursor = false
   /// A filter that names no kinds is answered with nothing.
   package var ignoresKindlessFilters = false
   package var ignoresSince = false
@@ -78,6 +82,10 @@ package struct ReadingRules: Sendable, Hashable {
     case refusedByNotice
     case refusedByClosed
     case refusedByError
+    /// The connection is closed on whoever asks.
+    case refusedByClosing
+    /// The answer is no message of the protocol.
+    case garbled
     case ignored
   }
 
@@ -117,12 +125,29 @@ package struct WritingRules: Sendable, Hashable {
   package var tagsMax = 2000
   /// A kind 5 counts for this many of its targets; nil counts them all.
   package var deletionTargetsMax: Int?
+  /// A kind 5 that does not name exactly one target is refused (Buzz).
+  package var needsOneDeletionTarget = false
   /// A reply's parent must be a known event of the same channel (Buzz).
   package var checksParent = false
   /// The same reaction by the same author to the same target is refused (Buzz).
   package var refusesRepeatedReactions = false
+  /// What is said of an event that is held already.
+  package var duplicates = Duplicates.accepted
+  /// A slot keeps its newest version; off, every version is kept and served.
+  package var replacesVersions = true
+  /// Ephemeral events are stored and served like others.
+  package var storesEphemeralEvents = false
 
   package init() {}
+
+  package enum Duplicates: Sendable, Hashable, CaseIterable {
+    /// OK true with `duplicate:`, as NIP-01 has it.
+    case accepted
+    /// OK true without a word.
+    case acceptedInSilence
+    /// OK false with `duplicate:`.
+    case refused
+  }
 }
 
 /// NIP-29 and what Buzz adds to it.
@@ -153,6 +178,8 @@ package struct GroupRules: Sendable, Hashable {
   package var resolvesScopeByTarget = false
   /// A 9021 by a member is accepted in silence instead of refused as a duplicate (Buzz).
   package var acceptsRepeatedJoins = false
+  /// Who loses a channel is told so by CLOSED; off, its subscriptions just fall silent.
+  package var announcesRevokedAccess = true
 
   package static let ordinaryKindsNeedingGroup: Set<EventKind> = [
     9, 11, 40002, 40003, 20002, 9000, 9001, 9002, 9005, 9007, 9008, 9009, 9021, 9022,
@@ -212,6 +239,7 @@ package struct AnswerRules: Sendable, Hashable {
   /// NIP-67 `finish`; `more` is sent with it.
   package var hints = true
   package var toBadRequest = BadRequestAnswer.closed
+  package var wording = Wording.plain
   /// Lies told with every page of stored events.
   package var lies: Set<Lie> = []
 
@@ -244,6 +272,12 @@ package struct AnswerRules: Sendable, Hashable {
     /// A NOTICE that names no subscription (Buzz).
     case notice
     case silence
+  }
+
+  /// In which words the same refusals are said.
+  package enum Wording: Sendable, Hashable, CaseIterable {
+    case plain
+    case buzz
   }
 
   package enum Lie: Sendable, Hashable, CaseIterable {

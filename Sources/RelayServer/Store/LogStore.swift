@@ -48,9 +48,9 @@ package struct LogStore: RelayStore {
     }
   }
 
-  package func insert(_ event: Event, scope: Text?) throws(RelayStoreError) -> Insertion {
-    throw .readOnly
-  }
+  package func insert(
+    _ event: Event, scope: Text?, replacesVersions: Bool
+  ) throws(RelayStoreError) -> Insertion { throw .readOnly }
 
   package func bury(_ id: EventID, by author: PublicKey?) throws(RelayStoreError) {
     throw .readOnly

@@ -3,7 +3,7 @@ package import Nostr
 /// A relay's events in memory, indexed by time, kind, author and tag.
 ///
 /// Invariants: every held event stands in each index that its fields name, exactly once; a slot
-/// holds at most one event, and what it once held never comes back.
+/// that replaces its versions holds at most one event, and what it once held never comes back.
 package struct MemoryStore: RelayStore {
   private struct TagKey: Hashable, Sendable {
     let letter: UInt8
@@ -42,7 +42,9 @@ package struct MemoryStore: RelayStore {
 
   // MARK: Writing
 
-  package mutating func insert(_ event: Event, scope: Text?) -> Insertion {
+  package mutating func insert(
+    _ event: Event, scope: Text?, replacesVersions: Bool = true
+  ) -> Insertion {
     if events[event.id] != nil { return .duplicate }
     if let buriers = graves[event.id], buriers.contains(nil) || buriers.contains(event.pubkey) {
       return .buried
@@ -50,11 +52,11 @@ package struct MemoryStore: RelayStore {
     if let address = EventAddress(of: event) {
       if let time = addressGraves[address], event.createdAt <= time { return .buried }
       let place = Place(event)
-      if let held = slots[address] {
+      if replacesVersions, let held = slots[address] {
         if held < place { return .superseded }
         if let old = events[held.id] { remove(old) }
       }
-      slots[address] = place
+      slots[address] = min(place, slots[address] ?? place)
     }
     add(event, scope: event.group == nil ? scope : nil)
     return .stored
@@ -68,17 +70,23 @@ package struct MemoryStore: RelayStore {
 
   package mutating func bury(_ address: EventAddress, upTo time: Timestamp) {
     addressGraves[address] = max(addressGraves[address] ?? time, time)
-    guard let held = slots[address], held.createdAt <= time, let event = events[held.id] else {
-      return
+    let versions = Filter(authors: [address.author], kinds: [address.kind], until: time)
+    var doomed: [Event] = []
+    scan(versions, sizeHint: .max) { event in
+      if EventAddress(of: event) == address { doomed.append(event) }
+      return true
     }
-    remove(event)
+    for event in doomed { remove(event) }
   }
 
   package mutating func forget(except isKept: (Event) -> Bool) {
     let kept = contents.filter(isKept)
     let scopes = scopes
     self = MemoryStore()
-    for event in kept.reversed() { _ = insert(event, scope: scopes[event.id]) }
+    // Of each slot only what is to be held was held.
+    for event in kept.reversed() {
+      _ = insert(event, scope: scopes[event.id], replacesVersions: false)
+    }
   }
 
   private mutating func add(_ event: Event, scope: Text?) {

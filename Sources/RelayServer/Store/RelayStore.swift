@@ -18,9 +18,13 @@ package protocol RelayStore: Sendable {
   /// Offers an event; a slot of replaceable or addressable events keeps its newest, a tie its
   /// lowest id.
   ///
-  /// - Parameter scope: The group that an event without an `h` tag belongs to by its target; it is
-  ///   then found by that group's `#h` too.
-  mutating func insert(_ event: Event, scope: Text?) throws(RelayStoreError) -> Insertion
+  /// - Parameters:
+  ///   - scope: The group that an event without an `h` tag belongs to by its target; it is then
+  ///     found by that group's `#h` too.
+  ///   - replacesVersions: Off, a slot keeps every version that it is offered.
+  mutating func insert(
+    _ event: Event, scope: Text?, replacesVersions: Bool
+  ) throws(RelayStoreError) -> Insertion
 
   /// Removes an event and keeps it from coming back.
   ///
@@ -37,6 +41,12 @@ package protocol RelayStore: Sendable {
 }
 
 extension RelayStore {
+  package mutating func insert(
+    _ event: Event, scope: Text?
+  ) throws(RelayStoreError) -> Insertion {
+    try insert(event, scope: scope, replacesVersions: true)
+  }
+
   func contains(_ id: EventID) throws(RelayStoreError) -> Bool { try event(id) != nil }
 
   /// The events that match, in the order asked for and no more than asked for.
