@@ -98,9 +98,9 @@ import Testing
     let events = bench.takeEvents(bob)
     #expect(events.map(\.kind) == (announces ? [44100, 44101] : []))
     #expect(bench.ask(filter, on: bob).events.count == (announces ? 2 : 0))
-    guard announces else { return }
-    let added = String(decoding: events[0].content.utf8, as: UTF8.self)
-    #expect(added.contains("\"type\":\"member_added\"") && events[0].group == "a")
+    guard announces, let added = events.first else { return }
+    let content = String(decoding: added.content.utf8, as: UTF8.self)
+    #expect(content.contains("\"type\":\"member_added\"") && added.group == "a")
   }
 
   @Test(arguments: [true, false])
