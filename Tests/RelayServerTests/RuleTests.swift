@@ -164,7 +164,58 @@ import Testing
     #expect(Set(times).count == 3)
   }
 
+  @Test(arguments: [true, false])
+  func `since is heard unless the rule is off`(ignores: Bool) throws {
+    var bench = open { $0.reading.ignoresSince = ignores }
+    try bench.machine.load([Bench.event(by: "ann", 1)])
+    let answer = bench.ask(Filter(since: Bench.start + 1), on: bench.connect())
+    #expect(answer.events.count == (ignores ? 1 : 0))
+  }
+
+  @Test(arguments: [true, false])
+  func `a filter without kinds is answered with nothing where the rule says so`(
+    ignores: Bool
+  ) throws {
+    var bench = open { $0.reading.ignoresKindlessFilters = ignores }
+    let note = Bench.event(by: "ann", 1)
+    try bench.machine.load([note])
+    let id = bench.connect()
+    #expect(bench.ask(Filter(since: 1), on: id).ids == (ignores ? [] : [note.id]))
+    #expect(bench.ask(Filter(kinds: [1]), on: id).ids == [note.id])
+    #expect(bench.ask(Filter(ids: [note.id]), on: id).ids == [note.id])
+  }
+
+  @Test(arguments: [true, false])
+  func `reading needs authentication where the rule says so`(isNeeded: Bool) {
+    var bench = open {
+      $0.authentication.challenges = true
+      $0.authentication.isNeededToRead = isNeeded
+    }
+    let id = bench.connect()
+    let text = "auth-required: we only serve authenticated users"
+    #expect(bench.ask(Filter(kinds: [1]), on: id).refusal == (isNeeded ? text : nil))
+    _ = bench.authenticate(id, as: "ann")
+    #expect(bench.ask(Filter(kinds: [1]), on: id).refusal == nil)
+  }
+
   // MARK: Groups
+
+  @Test(arguments: [true, false])
+  func `a relay without groups takes h for a tag like any other`(areManaged: Bool) {
+    var bench = strict { $0.groups.areManaged = areManaged }
+    let ann = bench.connect(as: "ann")
+    let message = Bench.event(by: "ann", 9, [["h", "nowhere"]])
+    #expect(bench.publish(message, on: ann)?.text == (areManaged ? "invalid: no such group" : ""))
+    _ = bench.publish(Bench.event(by: "ann", 9007, [["h", "g"]]), on: ann)
+    #expect(bench.kept.contains { $0.kind == 39000 } == areManaged)
+  }
+
+  @Test(arguments: [true, false])
+  func `roles are listed where the rule says so`(lists: Bool) {
+    var bench = strict { $0.groups.announcesRoles = lists }
+    bench.found("g", by: "ann")
+    #expect(bench.kept.contains { $0.kind == 39003 } == lists)
+  }
 
   @Test(arguments: [true, false])
   func `making, joining and leaving are announced where the rule says so`(announces: Bool) {
@@ -234,6 +285,30 @@ import Testing
   }
 
   // MARK: Limits
+
+  @Test(arguments: [4, 5])
+  func `an id longer than the rule allows is refused`(bytesMax: Int) {
+    var bench = open { $0.limits.subscriptionIDBytesMax = bytesMax }
+    let id = bench.connect()
+    bench.say(.req("12345", [Filter(kinds: [1])]), on: id)
+    let refusal = RelayMessage.closed("12345", "invalid: subscription id too long")
+    #expect((bench.take(id) == [refusal]) == (bytesMax < 5))
+  }
+
+  @Test(arguments: [1, 2])
+  func `one session more than the rule allows is refused`(sessionsMax: Int) {
+    var bench = open {
+      $0.limits.reconciliationsMax = sessionsMax
+      $0.reading.reconciliation = .served(itemsMax: 10)
+    }
+    let id = bench.connect()
+    let client = NegentropyMachine(set: NegentropySet([]), isClient: true, frameBytesMax: nil)
+    for name in ["a", "b"] {
+      bench.say(.negOpen(Text(name), Filter(), client.opening()), on: id)
+    }
+    let refusal = RelayMessage.negError("b", "blocked: too many sessions", recordsMax: nil)
+    #expect((bench.take(id).last == refusal) == (sessionsMax < 2))
+  }
 
   @Test(arguments: RateBudget.Wording.allCases)
   func `a spent budget is told in the words of the rule`(wording: RateBudget.Wording) {
