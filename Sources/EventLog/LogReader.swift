@@ -32,7 +32,7 @@ public final class LogReader: Sendable {
   }
 
   /// Opens a log for reading alone: beside a process that writes, or on a disk that cannot be
-  /// written. It changes nothing in the file.
+  /// written. It changes nothing in the file. One that was never finished being made is an empty log.
   public static func open(
     path: String, options: LogOptions = LogOptions()
   ) throws(LogError) -> LogReader {
@@ -176,9 +176,14 @@ public final class LogReader: Sendable {
     try state.withLock { state throws(LogError) -> Result in
       if state.isClosed { throw LogError.closed }
       if let open = state.connection { return try body(open.database, open.relays) }
-      let database = try LogFile.openForReading(path: path, options: options)
-      let open = OpenConnection(database: database, relays: RelayNames(database))
-      state.connection = open
+      let reading = try LogFile.openForReading(path: path, options: options)
+      let open = OpenConnection(database: reading.database, relays: RelayNames(reading.database))
+      guard reading.isUnmade else {
+        state.connection = open
+        return try body(open.database, open.relays)
+      }
+      // Somebody may be making it: the next question looks at the file again.
+      defer { reading.database.close() }
       return try body(open.database, open.relays)
     }
   }
@@ -188,7 +193,7 @@ public final class LogReader: Sendable {
     _ body: (Connection, RelayNames) throws(LogError) -> Result
   ) throws(LogError) -> Result {
     if state.withLock({ $0.isClosed }) { throw LogError.closed }
-    let database = try LogFile.openForReading(path: path, options: options)
+    let database = try LogFile.openForReading(path: path, options: options).database
     defer { database.close() }
     return try body(database, RelayNames(database))
   }

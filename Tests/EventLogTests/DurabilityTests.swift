@@ -1,6 +1,8 @@
 import EventLog
+import Foundation
 import Nostr
 import NostrCrypto
+import Platform
 import SyncCore
 import Testing
 
@@ -67,5 +69,42 @@ import Testing
     #expect(try log.reader.head() == LogSequence(2))
     #expect(try log.reader.integrity() == [])
     await log.close()
+  }
+
+  @Test func `a log whose making was cut short at any moment is an empty one, and is made later`()
+    async throws
+  {
+    let bench = try Bench()
+    let moments = Lock<[[String: Data]]>([])
+    SyncingVFS.setOnChange {
+      // What cannot be copied shows as a missing moment.
+      guard let files = try? bench.snapshot() else { return }
+      moments.withLock { $0.append(files) }
+    }
+    let whole = try await open(bench)
+    SyncingVFS.setOnChange(nil)
+    await whole.close()
+    let all = moments.withLock { $0 }.filter { $0["log.sqlite"] != nil }
+    #expect(all.count > 10)
+    var unmade = 0
+    for files in all {
+      let copy = try Bench()
+      // The index beside the write-ahead log does not outlive the kill in a state to rely on.
+      for (name, bytes) in files where !name.hasSuffix("-shm") {
+        try bytes.write(to: URL(filePath: copy.folder + "/" + name))
+      }
+      let reader = try LogReader.open(path: copy.path)
+      if try reader.logID() == [UInt8](repeating: 0, count: 16) { unmade += 1 }
+      #expect(try reader.integrity() == [])
+      #expect(try reader.head() == .start && reader.counts().events == 0)
+      let log = try await copy.open()
+      _ = try await log.ingest(copy.batch(Sample.events(0..<3)))
+      // Who has looked before sees what was made since.
+      #expect(try reader.head() == LogSequence(3))
+      #expect(try reader.integrity() == [])
+      reader.close()
+      await log.close()
+    }
+    #expect(unmade > 3 && unmade < all.count)
   }
 }

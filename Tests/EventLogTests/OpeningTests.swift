@@ -75,6 +75,7 @@ import Testing
     try RawDatabase(bench.path).execute(first + "CREATE TABLE event (seq); PRAGMA user_version = 1")
     let before = try bench.snapshot()
     await #expect(throws: LogError.notALog(bench.path)) { _ = try await bench.open() }
+    #expect(throws: LogError.notALog(bench.path)) { _ = try LogReader.open(path: bench.path) }
     #expect(try bench.snapshot() == before)
   }
 
@@ -84,9 +85,11 @@ import Testing
     await #expect(throws: LogError.notALog(bench.path)) { _ = try await bench.open() }
   }
 
-  @Test func `an empty file becomes a log`() async throws {
+  @Test func `an empty file is read as an empty log, and becomes one`() async throws {
     let bench = try Bench()
     try Data().write(to: URL(filePath: bench.path))
+    #expect(try LogReader.open(path: bench.path).integrity() == [])
+    #expect(try bench.snapshot() == ["log.sqlite": Data()])
     #expect(try await bench.open().reader.head() == .start)
   }
 

@@ -1,10 +1,10 @@
 import CSQLite
 import Platform
 
-/// A copy of the system's VFS that counts how often a file is brought to the disk, and can make it
-/// fail.
+/// A copy of the system's VFS that counts how often a file is brought to the disk, can make it fail,
+/// and lets a test look at the files before each change.
 ///
-/// All files of the system's VFS share one function for it, so that one original is enough.
+/// All files of the system's VFS share the functions for it, so that one original of each is enough.
 enum SyncingVFS {
   static let name = "syncing"
 
@@ -12,16 +12,28 @@ enum SyncingVFS {
     var syncs = 0
     var isFailing = false
     var original: (@convention(c) (UnsafeMutablePointer<sqlite3_file>?, Int32) -> Int32)?
+    var originalWrite: Write?
+    var onChange: (@Sendable () -> Void)?
     /// Where each copied table of functions is, by where the system's is; they are never freed.
     var methods: [Int: Int] = [:]
     var isRegistered = false
   }
+
+  private typealias Write =
+    @convention(c) (
+      UnsafeMutablePointer<sqlite3_file>?, UnsafeRawPointer?, Int32, sqlite3_int64
+    ) -> Int32
 
   private static let state = Lock(State())
 
   static var syncs: Int { state.withLock { $0.syncs } }
 
   static func setFailing(_ isFailing: Bool) { state.withLock { $0.isFailing = isFailing } }
+
+  /// Is called before each write and each sync.
+  static func setOnChange(_ body: (@Sendable () -> Void)?) {
+    state.withLock { $0.onChange = body }
+  }
 
   static func register() {
     state.withLock { state in
@@ -53,7 +65,13 @@ enum SyncingVFS {
       let copy = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
       copy.initialize(to: methods.pointee)
       state.original = methods.pointee.xSync
+      state.originalWrite = methods.pointee.xWrite
       copy.pointee.xSync = { file, flags in SyncingVFS.sync(file, flags) }
+      copy.pointee.xWrite = { file, bytes, count, offset in
+        let (body, original) = SyncingVFS.state.withLock { ($0.onChange, $0.originalWrite) }
+        body?()
+        return original?(file, bytes, count, offset) ?? SQLITE_ERROR
+      }
       state.methods[address] = Int(bitPattern: copy)
       return Int(bitPattern: copy)
     }
@@ -61,10 +79,11 @@ enum SyncingVFS {
   }
 
   private static func sync(_ file: UnsafeMutablePointer<sqlite3_file>?, _ flags: Int32) -> Int32 {
-    let (isFailing, original) = state.withLock { state in
+    let (isFailing, original, body) = state.withLock { state in
       state.syncs += 1
-      return (state.isFailing, state.original)
+      return (state.isFailing, state.original, state.onChange)
     }
+    body?()
     if isFailing { return SQLITE_IOERR | (4 << 8) }
     return original?(file, flags) ?? SQLITE_ERROR
   }

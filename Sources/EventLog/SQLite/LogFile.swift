@@ -19,7 +19,7 @@ enum LogFile {
       vfs: options.vfs, busyMilliseconds: options.busyMilliseconds)
     do throws(LogError) {
       if database.isReadOnly { throw LogError.readOnly(path) }
-      try checkVersion(database, options: options, mayBeEmpty: true)
+      try checkVersion(database, options: options)
       try configure(database, options: options, isNew: isNew)
       try migrate(database, options: options, now: now)
       try checkContent(database, options: options)
@@ -33,18 +33,26 @@ enum LogFile {
   /// Looks at the file without changing it. True: there is none yet.
   private static func inspect(path: String, options: LogOptions) throws(LogError) -> Bool {
     guard let header = try FileHeader.read(path: path) else { return true }
+    _ = try isLog(header, path: path, options: options)
+    return false
+  }
+
+  /// False: the file is nobody's yet.
+  ///
+  /// The header may be older than the write-ahead log beside it, so SQLite is asked as well, on a
+  /// connection that cannot write; and where the file seems to be somebody else's, on one that
+  /// makes no files beside it either.
+  private static func isLog(
+    _ header: FileHeader, path: String, options: LogOptions
+  ) throws(LogError) -> Bool {
     try check(header, path: path, options: options)
-    // The header may be older than the write-ahead log beside it, so SQLite is asked as well, on
-    // a connection that cannot write; and where the file seems to be somebody else's, on one that
-    // makes no files beside it either.
     let isOurs = header.applicationID == FileHeader.application || hasPending(path)
     let database =
       isOurs
       ? try openReadOnly(path: path, options: options)
       : try openImmutable(path: path, options: options)
     defer { database.close() }
-    try checkVersion(database, options: options, mayBeEmpty: true)
-    return false
+    return try checkVersion(database, options: options)
   }
 
   private static func check(
@@ -72,22 +80,27 @@ enum LogFile {
     if version > known { throw LogError.newer(found: version, known: known) }
   }
 
-  /// Whether the file says that it is a log, of a version that this program knows.
+  /// Whether the file says that it is a log, of a version that this program knows; or says nothing,
+  /// as one does whose maker was killed before its first commit.
+  ///
+  /// - Returns: Whether it is a log.
+  @discardableResult
   private static func checkVersion(
-    _ database: Connection, options: LogOptions, mayBeEmpty: Bool
-  ) throws(LogError) {
+    _ database: Connection, options: LogOptions
+  ) throws(LogError) -> Bool {
     let application = try database.number("PRAGMA application_id")
     let version = try database.number("PRAGMA user_version")
     if application == Int64(FileHeader.application) {
       try refuseNewer(Int(version), options: options)
       guard version > 0 else { throw LogError.damaged("it has no schema version") }
-      return
+      return true
     }
     // A crash before the first commit leaves a file with pages and no table: still nobody's.
     let tables = try database.number("SELECT count(*) FROM sqlite_schema")
-    guard mayBeEmpty, application == 0, version == 0, tables == 0 else {
+    guard application == 0, version == 0, tables == 0 else {
       throw LogError.notALog(database.path)
     }
+    return false
   }
 
   private static func configure(
@@ -171,13 +184,25 @@ enum LogFile {
 
   // MARK: Reading
 
-  static func openForReading(path: String, options: LogOptions) throws(LogError) -> Connection {
+  /// What a reader opens.
+  struct Reading {
+    let database: Connection
+    /// Whether the file is not a log yet, because its maker was killed or is at it just now. What is
+    /// read then is a log without anything in it, and the file is worth another look.
+    let isUnmade: Bool
+  }
+
+  static func openForReading(path: String, options: LogOptions) throws(LogError) -> Reading {
     try checkMigrations(options.migrations)
-    guard let header = try FileHeader.read(path: path) else { throw LogError.missing(path) }
-    try check(header, path: path, options: options)
+    guard let header = try FileHeader.read(path: path) else {
+      guard FileSize.of(path) != nil else { throw LogError.missing(path) }
+      return try unmade(path: path, options: options)
+    }
+    guard try isLog(header, path: path, options: options) else {
+      return try unmade(path: path, options: options)
+    }
     let database = try openReadOnly(path: path, options: options)
     do throws(LogError) {
-      try checkVersion(database, options: options, mayBeEmpty: false)
       let version = try database.number("PRAGMA user_version")
       let known = options.migrations.count
       guard version == known else {
@@ -186,7 +211,25 @@ enum LogFile {
             + "open it once for writing, which brings it up to date")
       }
       try checkContent(database, options: options)
-      return database
+      return Reading(database: database, isUnmade: false)
+    } catch {
+      database.close()
+      throw error
+    }
+  }
+
+  /// What the log at `path` will be before its first entry, in memory.
+  private static func unmade(path: String, options: LogOptions) throws(LogError) -> Reading {
+    let database = try Connection(
+      name: ":memory:", path: path, flags: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs: nil,
+      busyMilliseconds: options.busyMilliseconds)
+    var options = options
+    // No log is called so: a cache that belongs to one does not belong to this.
+    options.logID = [UInt8](repeating: 0, count: 16)
+    do throws(LogError) {
+      try migrate(database, options: options, now: 0)
+      try database.execute("PRAGMA query_only = ON")
+      return Reading(database: database, isUnmade: true)
     } catch {
       database.close()
       throw error
