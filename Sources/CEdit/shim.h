@@ -1,6 +1,7 @@
 #ifndef SKEP_CEDIT_SHIM_H
 #define SKEP_CEDIT_SHIM_H
 #include <histedit.h>
+#include <locale.h>
 #include <stdio.h>
 
 // Swift imports neither variadic functions nor the standard streams.
@@ -10,6 +11,11 @@ static inline EditLine *skep_el_open(char *(*prompt)(EditLine *)) {
   el_set(edit, EL_PROMPT, prompt);
   el_set(edit, EL_EDITOR, "emacs");
   return edit;
+}
+// What is typed and shown is UTF-8, whatever the locale says. Called while there is one thread.
+static inline void skep_use_utf8(void) { setlocale(LC_CTYPE, "C.UTF-8"); }
+static inline void skep_el_set_reader(EditLine *edit, el_rfunc_t reader) {
+  el_set(edit, EL_GETCFN, reader);
 }
 static inline History *skep_history_open(EditLine *edit, int lines) {
   History *past = history_init();

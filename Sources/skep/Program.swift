@@ -1,3 +1,4 @@
+import CEdit
 import Glibc
 
 @main
@@ -5,6 +6,7 @@ struct Program {
   static func main() async {
     // Before anything opens a file, which would take the number of a closed stream.
     StandardStreams.occupy()
+    skep_use_utf8()
     let stop = Stop()
     stop.takeSignals()
     let shell = Shell(stop: stop)

@@ -60,6 +60,7 @@ final class EditedLines: LineInput {
   init?(stop: Stop) {
     guard let edit = skep_el_open({ _ in EditedLines.prompt }) else { return nil }
     self.edit = edit
+    TypedCharacters.read(for: edit)
     past = skep_history_open(edit, Self.historyMax)
     var before = termios()
     let isKnown = tcgetattr(STDIN_FILENO, &before) == 0
@@ -81,7 +82,9 @@ final class EditedLines: LineInput {
   func next() async throws -> InputLine? {
     var count: Int32 = 0
     guard let bytes = el_gets(edit, &count), count > 0 else { return nil }
-    guard let text = String(validatingCString: bytes) else { return .notUTF8 }
+    guard !TypedCharacters.takeFault(), let text = String(validatingCString: bytes) else {
+      return .notUTF8
+    }
     let line = text.last == "\n" ? String(text.dropLast()) : text
     if let past, line.contains(where: { !$0.isWhitespace }) { skep_history_enter(past, bytes) }
     return .line(line)
