@@ -45,7 +45,7 @@ let package = Package(
     library("SyncCore", ["Nostr", "NostrCrypto", "Platform"]),
     .target(
       name: "Migrations", path: "Migrations",
-      resources: [.embedInCode("v001_log.sql")],
+      resources: [.embedInCode("v001_log.sql"), .embedInCode("v002_peer_fault.sql")],
       swiftSettings: settings),
     library(
       "EventLog", ["Nostr", "NostrCrypto", "SyncCore", "Platform", "Migrations", "CSQLite"]),
@@ -102,7 +102,10 @@ let package = Package(
       ]),
     tests(
       "CommandTests",
-      ["skep-cli", "HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
+      [
+        "skep-cli", "RelaySocket", "HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto",
+        "Platform",
+      ]),
     tests("LiveTests", ["Nostr"]),
     tests(
       "SimulationTests",

@@ -22,6 +22,9 @@ public enum Migrations {
   public static let all: [Migration] = [
     Migration(
       number: 1, name: "log", sql: PackageResources.v001_log_sql,
-      sha256: "20a3e52140408f11a4c8a793a27c797edb8c27000c7fbfa966100e499610810e")
+      sha256: "20a3e52140408f11a4c8a793a27c797edb8c27000c7fbfa966100e499610810e"),
+    Migration(
+      number: 2, name: "peer-fault", sql: PackageResources.v002_peer_fault_sql,
+      sha256: "82fd19e6b60e5dee1c71b00c7751da682a765dbed211ca76512590f1e9be3f6d"),
   ]
 }

@@ -89,6 +89,15 @@ public actor EventLog {
     }
   }
 
+  /// Adds to the counts of what a relay sent that it should not have.
+  public func addFaults(
+    _ faults: [(reason: String, count: Int)], of relay: RelayURL
+  ) throws(LogError) {
+    try transaction(.normal) { transaction throws(LogError) in
+      try transaction.addFaults(faults, of: relay)
+    }
+  }
+
   // MARK: What the user does
 
   /// Stores `value` under `key`; nil removes the key.

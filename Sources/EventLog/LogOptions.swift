@@ -36,6 +36,8 @@ public struct LogCounts: Sendable, Hashable {
   public let bytes: Int
   /// By relay and reason, sorted.
   public let rejects: [RejectCount]
+  /// What relays sent that they should not have, by relay and reason, sorted.
+  public let faults: [FaultCount]
 
   /// How many were refused for `reason`, from wherever.
   public func rejects(for reason: String) -> Int {
@@ -49,6 +51,14 @@ public struct RejectCount: Sendable, Hashable {
   public let relay: RelayURL?
   public let reason: String
   public let count: Int
+}
+
+/// How often one relay did one thing wrong, beside events that were refused.
+public struct FaultCount: Sendable, Hashable {
+  public let relay: RelayURL
+  public let reason: String
+  public let count: Int
+  public let lastAt: Timestamp
 }
 
 /// One refused event or line, as it was noted.

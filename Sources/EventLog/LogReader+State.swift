@@ -120,8 +120,22 @@ extension LogReader {
         events: Int(head - facts), facts: Int(facts), bytes: bytes,
         rejects: rejects.sorted {
           ($0.relay?.description ?? "", $0.reason) < ($1.relay?.description ?? "", $1.reason)
-        })
+        }, faults: try Self.faults(in: database, relays: relays))
     }
+  }
+
+  private static func faults(
+    in database: Connection, relays: RelayNames
+  ) throws(LogError) -> [FaultCount] {
+    // A log that was not opened for writing since has none to tell of.
+    guard try database.number("PRAGMA user_version") >= 2 else { return [] }
+    let faults = try database.rows("SELECT relay, reason, count, last_at FROM peer_fault") {
+      row throws(LogError) in
+      FaultCount(
+        relay: try relays.url(row.int(0)), reason: row.text(1).string, count: Int(row.int(2)),
+        lastAt: row.time(3))
+    }
+    return faults.sorted { ($0.relay, $0.reason) < ($1.relay, $1.reason) }
   }
 
   /// The rejects noted last, newest first.

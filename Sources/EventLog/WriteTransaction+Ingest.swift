@@ -93,6 +93,21 @@ extension WriteTransaction {
       [.int(Int64(max))])
   }
 
+  mutating func addFaults(
+    _ faults: [(reason: String, count: Int)], of relay: RelayURL
+  ) throws(LogError) {
+    let number = try number(of: relay)
+    for fault in faults {
+      try database.run(
+        """
+        INSERT INTO peer_fault (relay, reason, count, last_at) VALUES (?, ?, ?, ?)
+        ON CONFLICT (relay, reason) DO UPDATE
+        SET count = count + excluded.count, last_at = excluded.last_at
+        """,
+        [.int(number), .string(fault.reason), .int(Int64(fault.count)), .time(now)])
+    }
+  }
+
   // MARK: Coverage
 
   private mutating func write(_ proof: CoverageProof) throws(LogError) {

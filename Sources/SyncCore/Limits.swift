@@ -20,6 +20,10 @@ public struct Limits: Sendable, Hashable {
   public var pongMax: Duration = .seconds(10)
   /// Wakes closer together than this count as one.
   public var resumeSpacing: Duration = .seconds(5)
+  /// Closed subscriptions whose late frames are not taken for lies.
+  public var closedRemembered = 512
+  /// How often what a relay did wrong is written down at most.
+  public var faultInterval: Duration = .seconds(10)
 
   // Requests.
   /// Re-armed by each event of the request itself, so that a page that streams is never cut.

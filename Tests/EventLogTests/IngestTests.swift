@@ -224,4 +224,25 @@ import Testing
     #expect(watermark == LogSequence(40))
     #expect(answers >= 10)
   }
+
+  @Test func `what a relay did wrong is added up by relay and reason`() async throws {
+    let bench = try Bench()
+    let log = try await bench.open()
+    let head = try log.reader.head()
+    try await log.addFaults(
+      [(reason: "malformed-frame", count: 2), (reason: "foreign-event", count: 1)],
+      of: Sample.home)
+    bench.clock.move(by: 60)
+    try await log.addFaults([(reason: "malformed-frame", count: 3)], of: Sample.home)
+    try await log.addFaults([(reason: "malformed-frame", count: 1)], of: Sample.replica)
+    await log.close()
+    let counts = try LogReader.open(path: bench.path).counts()
+    #expect(
+      counts.faults.map { "\($0.relay) \($0.reason) \($0.count)" } == [
+        "\(Sample.home) foreign-event 1", "\(Sample.home) malformed-frame 5",
+        "\(Sample.replica) malformed-frame 1",
+      ])
+    #expect(counts.faults.map { $0.lastAt.seconds - 1_700_000_000 } == [0, 60, 60])
+    #expect(try LogReader.open(path: bench.path).head() == head)
+  }
 }

@@ -29,13 +29,21 @@ final class RawDatabase: @unchecked Sendable {
   }
 
   func number(_ sql: String) throws -> Int64 {
+    try first(sql) { sqlite3_column_int64($0, 0) }
+  }
+
+  func text(_ sql: String) throws -> String? {
+    try first(sql) { sqlite3_column_text($0, 0).map { String(cString: $0) } }
+  }
+
+  private func first<Value>(_ sql: String, _ read: (OpaquePointer?) -> Value) throws -> Value {
     var statement: OpaquePointer?
     defer { sqlite3_finalize(statement) }
     let code = sqlite3_prepare_v2(handle, sql, -1, &statement, nil)
     guard code == SQLITE_OK, sqlite3_step(statement) == SQLITE_ROW else {
       throw Failure(code: code, message: String(cString: sqlite3_errmsg(handle)))
     }
-    return sqlite3_column_int64(statement, 0)
+    return read(statement)
   }
 }
 

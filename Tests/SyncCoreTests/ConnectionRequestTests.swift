@@ -129,15 +129,30 @@ import Testing
       if case .event(_, _, let fit) = effect { fit } else { nil }
     }
     #expect(fits == [.aboveUntil, .belowSince])
-    #expect(bench.machine.faults.unknownSubscriptions == 1)
-    #expect(bench.machine.faults.foreignEvents == 3)
+    #expect(bench.machine.faults[.unknownSubscription] == 1)
+    #expect(bench.machine.faults[.foreignEvent] == 1)
+    #expect(bench.machine.faults[.outsideTimes] == 2)
+  }
+
+  @Test func `a frame that crossed our CLOSE is dropped and is no lie`() throws {
+    var bench = ready()
+    bench.take(.ask(AskID(1), ConnectionBench.request()))
+    let request = try #require(bench.takeRequests().first)
+    bench.take(.received(.eose(request.id, hints: [])))
+    _ = bench.takeEffects()
+    bench.take(.received(.event(request.id, ConnectionBench.event(1))))
+    bench.take(.received(.closed(request.id, "")))
+    #expect(bench.takeEffects().isEmpty)
+    #expect(bench.machine.faults.total == 0)
+    bench.take(.received(.eose("never-opened", hints: [])))
+    #expect(bench.machine.faults[.unknownSubscription] == 1)
   }
 
   @Test func `a malformed frame is counted and nothing more`() {
     var bench = ready()
     bench.take(.malformed(.notAMessage("x")))
     bench.take(.malformed(.unknownLabel("WAT")))
-    #expect(bench.machine.faults.malformedFrames == 2)
+    #expect(bench.machine.faults[.malformedFrame] == 2)
     #expect(bench.machine.state == .ready)
   }
 

@@ -110,6 +110,26 @@ import Testing
   }
 }
 
+@Suite struct FaultLedgerTests {
+  @Test func `the first fault is written at once, and a flood of them once an interval`() {
+    var ledger = FaultLedger(interval: .seconds(10))
+    var faults = PeerFaults()
+    #expect(ledger.due(faults) == nil && ledger.take(faults, at: .zero).isEmpty)
+    var writes = 0
+    var written = 0
+    for step in 1...60_000 {
+      faults.count(.foreignEvent)
+      let now: Duration = .milliseconds(step)
+      guard let due = ledger.due(faults), due <= now else { continue }
+      writes += 1
+      written += ledger.take(faults, at: now).reduce(0) { $0 + $1.count }
+    }
+    #expect(writes == 6)
+    written += ledger.take(faults, at: .seconds(60)).reduce(0) { $0 + $1.count }
+    #expect(written == 60_000 && ledger.due(faults) == nil)
+  }
+}
+
 @Suite struct RefusalClassTests {
   @Test(
     arguments: [

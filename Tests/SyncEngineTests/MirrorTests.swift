@@ -202,8 +202,11 @@ import Testing
     #expect(try store.ids().isSubset(of: await world.held()))
     let faults = try #require(await engine.status().relays.first).faults
     #expect(
-      faults.unknownSubscriptions + faults.foreignEvents + (summary.rejected["id"] ?? 0) > 0)
+      faults[.unknownSubscription] + faults[.foreignEvent] + (summary.rejected["id"] ?? 0) > 0)
     await engine.stop()
+    let counts = try store.reader.counts()
+    #expect(counts.faults.reduce(0) { $0 + $1.count } == faults.total)
+    #expect(counts.faults.isEmpty == (lie == .swappedContent))
     await store.close()
   }
 }

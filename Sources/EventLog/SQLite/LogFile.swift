@@ -204,10 +204,9 @@ enum LogFile {
     let database = try openReadOnly(path: path, options: options)
     do throws(LogError) {
       let version = try database.number("PRAGMA user_version")
-      let known = options.migrations.count
-      guard version == known else {
+      guard version >= readableSince else {
         throw LogError.io(
-          "\(path) has schema version \(version) and \(known) is needed: "
+          "\(path) has schema version \(version) and \(readableSince) is needed: "
             + "open it once for writing, which brings it up to date")
       }
       try checkContent(database, options: options)
@@ -311,13 +310,14 @@ enum LogFile {
     let found = try database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'") {
       $0.text(0)
     }
-    for table in tables where !found.contains(table) {
+    let version = Int(try database.number("PRAGMA user_version"))
+    for (table, since) in tables where since <= version && !found.contains(table) {
       throw LogError.damaged("the table \(table) is missing")
     }
     let applied = try database.rows("SELECT number, sha256 FROM migration ORDER BY number") {
       (number: Int($0.int(0)), sha256: $0.text(1).string)
     }
-    guard applied.map(\.number) == options.migrations.map(\.number) else {
+    guard applied.map(\.number) == options.migrations.prefix(version).map(\.number) else {
       throw LogError.damaged("its list of migrations does not fit its version")
     }
     for (was, known) in zip(applied, options.migrations) where was.sha256 != known.sha256 {
@@ -327,8 +327,14 @@ enum LogFile {
     guard id?.count == 16 else { throw LogError.damaged("it has no log id") }
   }
 
-  private static let tables: [Text] = [
-    "meta", "migration", "relay", "event", "provenance", "fact", "message", "delivery",
-    "redating", "scope", "coverage", "gap", "reject", "reject_count", "setting",
-  ]
+  /// The oldest version that can be read as it is: what came later only added tables, which
+  /// `LogReader` takes for empty where they are missing.
+  private static let readableSince = 1
+
+  /// Each table with the version that brought it.
+  private static let tables: [(Text, since: Int)] =
+    [
+      "meta", "migration", "relay", "event", "provenance", "fact", "message", "delivery",
+      "redating", "scope", "coverage", "gap", "reject", "reject_count", "setting",
+    ].map { ($0, since: 1) } + [("peer_fault", since: 2)]
 }

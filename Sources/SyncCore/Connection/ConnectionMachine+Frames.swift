@@ -16,16 +16,16 @@ extension ConnectionMachine {
       case .authenticating, .ready: challenged(challenge, now)
       default: break
       }
-    case .count, .negMessage, .negError: faults.unknownSubscriptions += 1
+    case .count(let id, _, _), .negMessage(let id, _), .negError(let id, _, _): countUnknown(id)
     }
   }
 
   mutating func malformed(_ error: FrameError, _ now: Duration) {
     guard case .badEvent(let id, let reason) = error else {
-      faults.malformedFrames += 1
+      faults.count(.malformedFrame)
       return
     }
-    faults.unreadableEvents += 1
+    faults.count(.unreadableEvent)
     guard let target = open[id]?.target else { return }
     progress(id, now)
     effects.append(.unreadable(target, reason))
@@ -33,8 +33,7 @@ extension ConnectionMachine {
 
   private mutating func receivedEvent(_ id: SubscriptionID, _ event: Event, _ now: Duration) {
     guard let request = open[id] else {
-      // A relay may race a late event to an id that we have closed.
-      faults.unknownSubscriptions += 1
+      countUnknown(id)
       return
     }
     if request.wanted.matches(event) {
@@ -42,14 +41,19 @@ extension ConnectionMachine {
       return effects.append(.event(request.target, event, .inside))
     }
     guard let bare = request.bare, bare.matches(event) else {
-      faults.foreignEvents += 1
+      faults.count(.foreignEvent)
       return
     }
-    faults.foreignEvents += 1
+    faults.count(.outsideTimes)
     progress(id, now)
     let isAbove = request.until.map { event.createdAt > $0 } ?? false
     let fit: Fit = isAbove ? .aboveUntil : .belowSince
     effects.append(.event(request.target, event, fit))
+  }
+
+  /// A relay may race a frame to an id that we have closed, which is no lie.
+  private mutating func countUnknown(_ id: SubscriptionID) {
+    if !closed.contains(id) { faults.count(.unknownSubscription) }
   }
 
   /// Only what belongs to the request itself moves its deadline: chatter does not.
@@ -64,7 +68,7 @@ extension ConnectionMachine {
     _ id: SubscriptionID, _ hint: PageEnd.EndHint, _ now: Duration
   ) {
     guard let request = open[id] else {
-      faults.unknownSubscriptions += 1
+      countUnknown(id)
       return
     }
     hasAnswered = true
@@ -89,9 +93,10 @@ extension ConnectionMachine {
 
   private mutating func receivedClosed(_ id: SubscriptionID, _ text: Text, _ now: Duration) {
     guard let request = open.removeValue(forKey: id) else {
-      faults.unknownSubscriptions += 1
+      countUnknown(id)
       return
     }
+    closed.add(id)
     hasAnswered = true
     refused(request.target, text, now)
   }
@@ -164,7 +169,6 @@ extension ConnectionMachine {
   }
 
   private mutating func receivedNotice(_ text: Text, _ now: Duration) {
-    faults.notices += 1
     effects.append(.notice(text))
     let quiet = open.filter { !$0.value.hasProgress }.keys.sorted()
     if RefusalClass.subscriptionVerdict(text) == .crowded { return crowded(quiet, text, now) }

@@ -70,6 +70,7 @@ extension ConnectionMachine {
   /// Ends a request on the wire; whatever still comes for its id is dropped and counted.
   mutating func close(_ id: SubscriptionID) {
     guard open.removeValue(forKey: id) != nil else { return }
+    closed.add(id)
     effects.append(.send(ClientMessage.close(id).json()))
   }
 
@@ -202,6 +203,7 @@ extension ConnectionMachine {
       if case .queued = asks[id]?.phase { false } else { true }
     }
     open = [:]
+    closed.removeAll()
     for id in running { finish(id, end) }
     for name in liveOrder {
       if case .refused = lives[name]?.phase { continue }

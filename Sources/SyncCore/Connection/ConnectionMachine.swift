@@ -34,6 +34,8 @@ public struct ConnectionMachine: Sendable {
   var asks: [AskID: Ask] = [:]
   var askOrder: [AskID] = []
   var open: [SubscriptionID: OpenRequest] = [:]
+  /// The ids that were open on this connection and are not any more, the last of them.
+  var closed: RecentIDs
   var publishes: [EventID: Publish] = [:]
   var publishOrder: [EventID] = []
   /// Whether this relay's OKs name the event; until one did, one event is in flight at a time.
@@ -124,6 +126,7 @@ public struct ConnectionMachine: Sendable {
     self.limits = limits
     self.canSign = canSign
     budget = FrameBudget(at: now)
+    closed = RecentIDs(limits.closedRemembered)
   }
 
   /// Takes one input and returns what has to be done, in order.
@@ -152,7 +155,7 @@ public struct ConnectionMachine: Sendable {
     case .heard: heard(now)
     case .oversized:
       heard(now)
-      faults.oversizedFrames += 1
+      faults.count(.oversizedFrame)
     case .signed(let event, let challenge): signed(event, challenge, now)
     case .signingFailed(let why, let challenge): signingFailed(why, challenge, now)
     case .want(let name, let filters): want(name, filters)

@@ -12,18 +12,6 @@ public struct AskID: Hashable, Comparable, Sendable {
 /// The lasting name of a wanted subscription; its id on the wire changes with every REQ.
 public typealias SubscriptionName = Text
 
-/// What one relay sent that it should not have.
-public struct PeerFaults: Sendable, Hashable {
-  public internal(set) var malformedFrames = 0
-  public internal(set) var unreadableEvents = 0
-  public internal(set) var unknownSubscriptions = 0
-  public internal(set) var foreignEvents = 0
-  public internal(set) var oversizedFrames = 0
-  public internal(set) var notices = 0
-
-  public init() {}
-}
-
 /// Where the connection to one relay stands. Every state that is not an end has a deadline.
 public enum ConnectionState: Sendable, Hashable {
   /// Not started, or stopped for good.

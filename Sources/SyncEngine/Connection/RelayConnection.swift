@@ -27,6 +27,8 @@ actor RelayConnection {
   private var isInformed = false
   private var alarm = Alarm()
   private var flushAlarm = Alarm()
+  private var faultAlarm = Alarm()
+  private var ledger: FaultLedger
   private var askNext: UInt64 = 1
   private var pages: [AskID: OpenPage] = [:]
   private var liveEvents: [Event] = []
@@ -52,6 +54,7 @@ actor RelayConnection {
     self.verifier = verifier
     self.sink = sink
     self.limits = limits
+    ledger = FaultLedger(interval: limits.faultInterval)
     machine = ConnectionMachine(
       limits: limits, canSign: signer != nil, at: ports.clock.uptime())
   }
@@ -67,6 +70,7 @@ actor RelayConnection {
     opening?.cancel()
     await reading?.finished()
     await writing?.finished()
+    await reportFaults()
   }
 
   func suspend() async { await take(.suspend) }
@@ -109,6 +113,9 @@ actor RelayConnection {
 
   private func step(_ input: ConnectionMachine.Input) -> [ConnectionMachine.Effect] {
     let effects = machine.handle(input, at: ports.clock.uptime(), using: ports.random)
+    if let due = ledger.due(machine.faults) {
+      faultAlarm.set(due, "relay faults", ports) { [weak self] in await self?.faultsDue() }
+    }
     // Events only move deadlines away: an alarm that rings too early does no harm.
     if case .received(.event) = input { return effects }
     alarm.set(machine.deadline, "relay alarm", ports) { [weak self] in await self?.tick() }
@@ -168,6 +175,18 @@ actor RelayConnection {
   }
 
   private func report(_ report: RelayReport) async { await sink.take(report, from: url) }
+
+  private func faultsDue() async {
+    faultAlarm.rang()
+    await reportFaults()
+  }
+
+  /// Reports what the relay did wrong and was not reported yet, whether or not it is due.
+  func reportFaults() async {
+    faultAlarm.cancel()
+    let faults = ledger.take(machine.faults, at: ports.clock.uptime())
+    if !faults.isEmpty { await report(.faults(faults)) }
+  }
 
   // MARK: The socket
 

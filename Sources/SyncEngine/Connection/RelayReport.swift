@@ -13,6 +13,8 @@ enum RelayReport: Sendable {
   case verdict(EventID, accepted: Bool, Text)
   case unanswered(EventID, isHanded: Bool, Text)
   case notice(Text)
+  /// What the relay sent that it should not have, since the last report.
+  case faults([(reason: PeerFaults.Reason, count: Int)])
 }
 
 /// Who a connection reports to. It is waited for, so that a slow store slows the socket.

@@ -177,7 +177,24 @@ public actor Engine: RelayReportSink {
     case .notice(let text):
       links[relay]?.notice = text
       changed(.relay(relay))
+    case .faults(let counts): await note(counts, of: relay)
     }
+  }
+
+  private func note(
+    _ faults: [(reason: PeerFaults.Reason, count: Int)], of relay: RelayURL
+  ) async {
+    do throws(LogError) {
+      try await store.log.addFaults(
+        faults.map { (reason: $0.reason.rawValue, count: $0.count) }, of: relay)
+    } catch {
+      storeFailed(error)
+    }
+  }
+
+  /// Writes down what relays did wrong so far, so that the log tells all of it.
+  public func settleFaults() async {
+    for relay in relays { await links[relay]?.connection.reportFaults() }
   }
 
   private func entered(_ state: ConnectionState, _ relay: RelayURL) async {

@@ -7,6 +7,7 @@ extension ChatSession {
   private static let patience: Duration = .seconds(120)
 
   func status() async throws {
+    await engine.settleFaults()
     let snapshot = try StatusSnapshot(
       name: folder.name, log: store.reader, views: store.views, relays: engine.relays)
     let status = await engine.status()

@@ -57,13 +57,18 @@ struct StatusSnapshot {
     let relayRows = relays.map { relay -> JSON in
       let known = relayStates[relay] ?? [("state", "offline"), ("since", nil), ("last_error", nil)]
       let rejects = counts.rejects.filter { $0.relay == relay }
+      let faults = counts.faults.filter { $0.relay == relay }
       return .object(
         [("url", JSON(relay.description))] + known
           + [
             (
               "rejected",
               JSON(counts: Dictionary(rejects.map { ($0.reason, $0.count) }, uniquingKeysWith: +))
-            )
+            ),
+            (
+              "faults",
+              JSON(counts: Dictionary(faults.map { ($0.reason, $0.count) }, uniquingKeysWith: +))
+            ),
           ])
     }
     return [
@@ -108,6 +113,12 @@ struct StatusSnapshot {
     for gap in gaps { lines.append("gap        " + Rows.gapLine(gap)) }
     for (reason, count) in rejectedByReason.sorted(by: { $0.key < $1.key }) {
       lines.append("rejected   \(count) for \(SafeText.line(reason, cells: 40))")
+    }
+    for fault in counts.faults {
+      lines.append(
+        "fault      \(fault.count) \(SafeText.line(fault.reason, cells: 40)) by "
+          + "\(SafeText.line(fault.relay.description, cells: 60)), "
+          + "last at \(TimeWords.rfc3339(fault.lastAt))")
     }
     return lines
   }
