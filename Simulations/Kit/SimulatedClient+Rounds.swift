@@ -29,7 +29,7 @@ extension SimulatedClient {
     plan.isFull = current.isFull
     let coverage = disk.coverage[scope] ?? CoverageMap()
     let options = HistoryWalk.Options(
-      limits: settings.limits, information: machine.information, largestDelivery: largestDelivery)
+      limits: settings.limits, information: machine.information, pageShown: pageShown)
     current.scope = scope
     current.walk = HistoryWalk(
       scope.filter, legs: plan.legs(over: coverage, now: world.wall), options: options)
@@ -74,7 +74,7 @@ extension SimulatedClient {
       if round?.disconnects ?? 0 > 20 { findings = walk.stop(.disconnected, why: "lost too often") }
     }
     round?.walk = walk
-    largestDelivery = max(largestDelivery, page.tally.delivered)
+    pageShown = max(pageShown, walk.pageShown)
     if settings.flaw == .losesEvents, !page.events.isEmpty { page.events.removeLast() }
     hold(page.events)
     disk.commit(page.events, findings, of: scope, at: world.wall)

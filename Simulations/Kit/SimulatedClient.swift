@@ -32,7 +32,7 @@ package final class SimulatedClient {
   package let key: SecretKey
   package var disk = ClientDisk()
   package internal(set) var walkEnds: [Scope: HistoryWalk.End] = [:]
-  package internal(set) var largestDelivery = 0
+  package internal(set) var pageShown = 0
   package internal(set) var isRunning = false
   package internal(set) var roundsDone = 0
   let world: World
@@ -248,14 +248,14 @@ package final class SimulatedClient {
       return
     }
     switch fit {
-    case .aboveUntil: round?.pages[id]?.tally.addAboveUntil()
-    case .belowSince: round?.pages[id]?.tally.addBelowSince()
+    case .aboveUntil: round?.pages[id]?.tally.addAboveUntil(event.position)
+    case .belowSince: round?.pages[id]?.tally.addBelowSince(event.position)
     case .inside:
       if world.verdicts.isValid(event) {
         round?.pages[id]?.tally.addVerified(event.position)
         round?.pages[id]?.events.append(event)
       } else {
-        round?.pages[id]?.tally.addInvalid(event.createdAt)
+        round?.pages[id]?.tally.addInvalid(event.position, isDated: false)
       }
     }
   }

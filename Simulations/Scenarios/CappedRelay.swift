@@ -43,11 +43,7 @@ package struct CappedRelay: Scenario {
     plan.latency = .milliseconds(random.number(in: 1..<100))
     let client = SimulatedClient("reader", at: relay, in: world, settings: settings) { plan }
     client.start()
-    // Where the end comes late, live events come amid a page, and one that is older than the page's
-    // last cannot be told from its end. This scenario is about what pages prove by themselves.
-    if relay.machine.rules.answers.endOfStored == .prompt {
-      CappedRelay.arriveLate(at: relay, in: world, &random)
-    }
+    CappedRelay.arriveLate(at: relay, in: world, &random)
     world.run(
       for: .seconds(40_000), until: { client.walkEnds[scope] != nil },
       otherwise: "the walk of \(scope) has not ended")

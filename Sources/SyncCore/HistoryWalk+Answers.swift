@@ -5,8 +5,9 @@ extension HistoryWalk {
   mutating func complete(_ page: PageTally, _ hint: PageEnd.EndHint) -> Findings {
     switch phase {
     case .page: completePage(page, hint)
+    case .probe: completeProbe(page)
     case .second: completeSecond(page, hint)
-    case .keyset(_, let pages): completeKeyset(page, hint, pages: pages)
+    case .keyset(let after, let pages): completeKeyset(page, hint, after: after, pages: pages)
     case .negentropy: Findings()
     }
   }
@@ -18,18 +19,11 @@ extension HistoryWalk {
       // A page wholly at or above its cursor: asking on would bring it again for ever.
       return stop(.unpageable("ignores until"), why: "the relay ignores until: unpageable")
     }
-    if !page.isNewestFirst {
-      // An event that arrives while a page is read can stand out of order; asked again, the page
-      // has it in its place.
-      if !hasSeenDisorder {
-        hasSeenDisorder = true
-        return Findings()
-      }
+    if !page.isKnownNewestFirst {
+      // These were stored when the page was asked for: no arrival has disturbed their order.
       return stop(
         .unpageable("not newest first"), why: "the relay does not answer newest first: unpageable")
     }
-    hasSeenDisorder = false
-    if isHiddenByNeighbour(page) { return Findings() }
     if page.verified + page.invalid + page.unreadable == 0 {
       if asksWithBothBounds(leg) { return Findings() }
       if hint == .more { return emptyThoughMore(leg, upper) }
@@ -38,11 +32,17 @@ extension HistoryWalk {
     guard let oldest = page.oldestVerified else {
       return stepOverUnbelieved(page, hint, leg, upper)
     }
+    if hint == .finish, page.isNewestFirst { return finishLeg(leg, proving: upper, page) }
+    guard let oldest = oldestStored(page) else {
+      return lookAgain(page, oldest, leg, upper)
+    }
+    if isHiddenByNeighbour(oldest) { return Findings() }
     attempts = 0
-    if hint == .finish || oldest < leg.from { return finishLeg(leg, proving: upper) }
+    if hint == .finish || oldest < leg.from { return finishLeg(leg, proving: upper, page) }
     guard let asked = cursor else { return leaveHead(page, oldest, leg, upper) }
     if oldest >= asked {
       phase = .second
+      looks = 0
       if oldest == asked {
         isCursorServed = true
         shownAtCursor.formUnion(page.ids(at: asked))
@@ -50,15 +50,61 @@ extension HistoryWalk {
       return Findings()
     }
     moveCursor(to: oldest, page)
-    return proof(from: oldest + 1, to: upper)
+    return proof(from: oldest + 1, to: upper, page)
+  }
+
+  // MARK: Arrivals amid a page
+
+  /// Whether a page of so many events cannot end with one that only happened to arrive: the relay
+  /// gives at least as many of what it has stored, so these are stored, or all there is.
+  private func isSettled(_ page: PageTally) -> Bool {
+    // A relay that gives single events cannot be told from one that has no more.
+    let shown = max(pageShown, 2)
+    return page.delivered <= (isLimitIgnored ? shown : min(shown, max(limitAsked, 2)))
+  }
+
+  /// The oldest second down to which the page holds what was stored when it was asked for; nil
+  /// where nothing tells stored events from arrivals yet.
+  private func oldestStored(_ page: PageTally) -> Timestamp? {
+    isSettled(page) && page.isNewestFirst ? page.oldestVerified : page.oldestKnown
+  }
+
+  /// Keeps what was served in mind and asks for the same page again, a bounded number of times.
+  private mutating func lookAgain(
+    _ page: PageTally, _ oldest: Timestamp, _ leg: Leg, _ upper: Timestamp
+  ) -> Findings {
+    looks += 1
+    if looks >= options.limits.walkLooksMax {
+      let bottom = min(max(oldest, leg.from), max(upper, leg.from))
+      var findings = Findings()
+      if bottom <= upper {
+        let why: Text = "events arrived faster than they could be told from stored ones"
+        findings.gaps.append(Gap(span: Span(from: bottom, to: upper), why: why))
+      }
+      goBelow(bottom)
+      return findings
+    }
+    known.formUnion(page.served)
+    // A relay that ignores `until` is better seen before its newest page is asked for again.
+    if looks == 1, cursor == nil, pageShown == 0 {
+      phase = .probe(min(oldest, askedAt + options.limits.skewMax))
+    }
+    return Findings()
+  }
+
+  private mutating func completeProbe(_ page: PageTally) -> Findings {
+    if page.aboveUntil > 0, page.verified == 0 {
+      return stop(.unpageable("ignores until"), why: "the relay ignores until: unpageable")
+    }
+    known.formUnion(page.served)
+    phase = .page
+    return Findings()
   }
 
   /// Whether a page never came down to its cursor, because the second above fills it. Without that
   /// second it is asked for again.
-  private mutating func isHiddenByNeighbour(_ page: PageTally) -> Bool {
-    guard let cursor, let oldest = page.oldestVerified, oldest > cursor, !isNeighbourDense else {
-      return false
-    }
+  private mutating func isHiddenByNeighbour(_ oldest: Timestamp) -> Bool {
+    guard let cursor, oldest > cursor, !isNeighbourDense else { return false }
     isNeighbourDense = true
     return true
   }
@@ -87,6 +133,8 @@ extension HistoryWalk {
     isCursorServed = false
     isNeighbourDense = false
     shownAtCursor = []
+    known = []
+    looks = 0
   }
 
   /// After the head page: its oldest date becomes the cursor, but never one from the future.
@@ -96,7 +144,7 @@ extension HistoryWalk {
     let bound = askedAt + options.limits.skewMax
     guard oldest > bound else {
       moveCursor(to: oldest, page)
-      return proof(from: oldest + 1, to: upper)
+      return proof(from: oldest + 1, to: upper, page)
     }
     // A whole page of events from the future: the present is read first, as if they were not there,
     // and what may stand between them and it afterwards.
@@ -157,7 +205,7 @@ extension HistoryWalk {
         return Findings()
       }
     }
-    if isHiddenByNeighbour(page) { return Findings() }
+    if page.verified > 0, isHiddenByNeighbour(oldestStored(page) ?? second) { return Findings() }
     if isCursorServed, page.ids.isEmpty, page.invalid + page.unreadable == 0 {
       // The page before showed events here: this answer cannot be taken for proof.
       return leaveUnproven(second, "the relay shows this second in a page and not by itself")
@@ -165,57 +213,84 @@ extension HistoryWalk {
     if page.verified == 0, page.invalid + page.unreadable > 0 {
       return leaveUnproven(second, "the relay sent a page of invalid events")
     }
-    // What is older than the second came after all of it.
-    let isPast = page.belowSince > 0 || page.oldestVerified.map { $0 < second } ?? false
-    let hasRoom = hint != .more && page.delivered < max(largestDelivery, 2)
-    if hint == .finish || isPast || hasRoom { return exhausted(second) }
+    if hint == .finish || isPast(second, page) || hasRoom(page, hint) {
+      return exhausted(second, page)
+    }
+    if !isSettled(page), looks + 1 < options.limits.walkLooksMax {
+      // It may end with what was stored, or with what has just arrived.
+      looks += 1
+      known.formUnion(page.served)
+      return Findings()
+    }
     if !isNeighbourDense {
       // The second may fit by itself. If it does, it shows again what it has shown here.
       isNeighbourDense = true
+      looks = 0
       shownAtCursor.formUnion(page.ids(at: second))
       isCursorServed = !shownAtCursor.isEmpty
       return Findings()
     }
+    return leaveForAnotherWay(second, page)
+  }
+
+  /// Whether what is older than the second came, after all of it.
+  private func isPast(_ second: Timestamp, _ page: PageTally) -> Bool {
+    let older = oldestStored(page).map { $0 < second } ?? false
+    return older || page.isKnownBelowSince || page.belowSince > 0 && isSettled(page)
+  }
+
+  private func hasRoom(_ page: PageTally, _ hint: PageEnd.EndHint) -> Bool {
+    hint != .more && page.delivered < max(pageShown, 2) && isSettled(page)
+  }
+
+  /// A second that no page holds: by NIP-77, else by keyset, else it stays unproven.
+  private mutating func leaveForAnotherWay(
+    _ second: Timestamp, _ page: PageTally
+  ) -> Findings {
     seenInSecond = Set(page.ids)
-    if options.hasNegentropy {
-      phase = .negentropy
-      return Findings()
-    }
-    guard options.hasKeysetCursor, let last = page.last else { return tooDense(second) }
-    phase = .keyset(after: last.id, pages: 1)
+    isSecondInDoubt = !page.doubts.isEmpty
+    keysetStart = (isSettled(page) ? page.last : page.lastKnown)?.id
+    guard options.hasNegentropy else { return pageByKeyset(second) }
+    phase = .negentropy
     return Findings()
   }
 
   mutating func pageByKeyset(_ second: Timestamp) -> Findings {
-    // The page that led here is no longer known in order; the cursor starts from its largest id,
-    // which is the last in the relay's own order.
-    guard options.hasKeysetCursor, let last = seenInSecond.max() else { return tooDense(second) }
-    phase = .keyset(after: last, pages: 1)
+    guard options.hasKeysetCursor, let keysetStart else { return tooDense(second) }
+    phase = .keyset(after: keysetStart, pages: 1)
+    known = seenInSecond
+    looks = 0
     return Findings()
   }
 
   private mutating func completeKeyset(
-    _ page: PageTally, _ hint: PageEnd.EndHint, pages: Int
+    _ page: PageTally, _ hint: PageEnd.EndHint, after: EventID, pages: Int
   ) -> Findings {
     guard let second = cursor else { return Findings() }
-    let isPast = page.oldestVerified.map { $0 < second } ?? false
-    if isPast || page.delivered == page.belowSince
+    // A page that ignores the cursor shows itself by bringing what stands before it.
+    guard page.ids.allSatisfy({ !seenInSecond.contains($0) }), pages < options.limits.keysetPagesMax
+    else { return tooDense(second) }
+    isSecondInDoubt = isSecondInDoubt || !page.doubts.isEmpty
+    if isPast(second, page) || page.delivered == page.belowSince
       || hint == .finish && page.invalid + page.unreadable == 0
     {
-      return exhausted(second)
+      if isSecondInDoubt { return leaveUnproven(second, Self.doubtful) }
+      return exhausted(second, page)
     }
-    // A page that ignores the cursor shows itself by bringing what was there before.
-    guard let last = page.last, page.ids.allSatisfy({ !seenInSecond.contains($0) }),
-      pages < options.limits.keysetPagesMax
-    else { return tooDense(second) }
+    guard let last = isSettled(page) ? page.last : page.lastKnown else {
+      // An arrival may stand last, and behind it ids would be skipped.
+      known.formUnion(page.served)
+      phase = .keyset(after: after, pages: pages + 1)
+      return page.verified > 0 ? Findings() : tooDense(second)
+    }
     seenInSecond.formUnion(page.ids)
     phase = .keyset(after: last.id, pages: pages + 1)
     return Findings()
   }
 
-  mutating func exhausted(_ second: Timestamp) -> Findings {
+  mutating func exhausted(_ second: Timestamp, _ page: PageTally? = nil) -> Findings {
     goBelow(second)
-    return proof(from: second, to: min(second, askedAt))
+    return proof(from: second, to: min(second, askedAt), page)
   }
 
   private mutating func tooDense(_ second: Timestamp) -> Findings {
@@ -233,14 +308,17 @@ extension HistoryWalk {
   private mutating func goBelow(_ second: Timestamp) {
     phase = .page
     seenInSecond = []
+    keysetStart = nil
     guard let leg = legs.first, second > leg.from else { return nextLeg() }
     moveCursor(unserved: second - 1)
   }
 
-  private mutating func finishLeg(_ leg: Leg, proving upper: Timestamp) -> Findings {
+  private mutating func finishLeg(
+    _ leg: Leg, proving upper: Timestamp, _ page: PageTally? = nil
+  ) -> Findings {
     attempts = 0
     nextLeg()
-    return proof(from: leg.from, to: upper)
+    return proof(from: leg.from, to: upper, page)
   }
 
   private mutating func nextLeg() {
@@ -251,9 +329,36 @@ extension HistoryWalk {
     if legs.isEmpty { end = .drained }
   }
 
-  private func proof(from: Timestamp, to: Timestamp) -> Findings {
+  private static let doubtful: Text = "the relay sent an event that does not verify"
+
+  /// The span is proved but for the seconds in which the page left an event in doubt.
+  private func proof(from: Timestamp, to: Timestamp, _ page: PageTally?) -> Findings {
     var findings = Findings()
-    if from <= to { findings.proofs.append(Span(from: from, to: to)) }
+    var lower = from
+    for doubt in Self.spans(of: page?.doubts ?? [], from: from, to: to) {
+      if lower < doubt.from { findings.proofs.append(Span(from: lower, to: doubt.from - 1)) }
+      findings.gaps.append(Gap(span: doubt, why: Self.doubtful))
+      lower = doubt.to + 1
+    }
+    if lower <= to { findings.proofs.append(Span(from: lower, to: to)) }
     return findings
+  }
+
+  /// Where genuine events may be missing, ascending and apart; a few spans at most.
+  private static func spans(
+    of doubts: [PageTally.Doubt], from: Timestamp, to: Timestamp
+  ) -> [Span] {
+    let cut = doubts.map { (max($0.oldest ?? from, from), min($0.newest ?? to, to)) }
+      .filter { $0.0 <= $0.1 }.sorted { $0 < $1 }
+    var spans: [Span] = []
+    for (lower, upper) in cut {
+      if let last = spans.last, lower <= last.to + 1 {
+        spans[spans.count - 1] = Span(from: last.from, to: max(last.to, upper))
+      } else {
+        spans.append(Span(from: lower, to: upper))
+      }
+    }
+    guard let first = spans.first, let last = spans.last, spans.count > 8 else { return spans }
+    return [Span(from: first.from, to: last.to)]
   }
 }

@@ -16,6 +16,13 @@ public import Nostr
 ///   was shown of it, one second more is asked there too.
 /// * A filter without any condition is asked again with both bounds where it brings nothing: some
 ///   relays take it for one that matches nothing.
+/// * An event that arrives while a page is read comes amid the stored ones, or after the last of
+///   them, with any date: it must not pass for the page's end. What the relay had served before a
+///   page was asked for is no such arrival. The most of that in one answer is what the relay is
+///   known to give in a page, and a page of no more than that ends with a stored event, or with
+///   everything. A larger page is asked for again, and proves down to the oldest event known before.
+/// * An event that is not what it says leaves the seconds in doubt in which the genuine one would
+///   stand; the rest of its page is proved.
 /// * Only an empty page ends a leg, or NIP-67's `finish`. No count is ever compared with the limit
 ///   that was asked for: relays cap below it.
 /// * A second that cannot be exhausted is a gap, and the walk goes on below it.
@@ -42,19 +49,19 @@ public struct HistoryWalk: Sendable {
     public var hasKeysetCursor: Bool
     /// Whether the caller can reconcile one second by NIP-77 (`Step.reconcile`).
     public var hasNegentropy: Bool
-    /// The largest page that this relay has delivered in this session, to any walk.
-    public var largestDelivery: Int
+    /// The most that this relay was seen to give in one page, to any walk of this round.
+    public var pageShown: Int
     public var limits: Limits
 
     public init(
       limits: Limits, information: RelayInformation? = nil, hasNegentropy: Bool = false,
-      largestDelivery: Int = 0
+      pageShown: Int = 0
     ) {
       pageLimit = max(1, min(limits.pageLimit, information?.limitMax ?? limits.pageLimit))
       secondLimit = max(pageLimit, min(information?.limitMax ?? pageLimit * 10, pageLimit * 20))
       hasKeysetCursor = information?.hasKeysetCursor ?? false
       self.hasNegentropy = hasNegentropy
-      self.largestDelivery = largestDelivery
+      self.pageShown = pageShown
       self.limits = limits
     }
   }
@@ -63,16 +70,17 @@ public struct HistoryWalk: Sendable {
     public let filter: Filter
     /// Buzz's keyset cursor, sent beside `until`.
     public let beforeID: EventID?
+    /// What the relay has served at this place before.
+    let known: Set<EventID>
 
     public init(filter: Filter, beforeID: EventID? = nil) {
-      self.filter = filter
-      self.beforeID = beforeID
+      self.init(filter: filter, beforeID: beforeID, known: [])
     }
 
-    /// Whether it asks for one second alone, so that its page must keep the ids.
-    public var isSingleSecond: Bool {
-      guard let since = filter.since, let until = filter.until else { return false }
-      return since <= until && until <= since + 2
+    init(filter: Filter, beforeID: EventID?, known: Set<EventID>) {
+      self.filter = filter
+      self.beforeID = beforeID
+      self.known = known
     }
 
     /// An empty tally for the page of this request.
@@ -80,7 +88,7 @@ public struct HistoryWalk: Sendable {
     /// - Parameter now: The wall time of asking.
     public func tally(now: Timestamp) -> PageTally {
       let isHead = filter.until.map { $0 > now } ?? true
-      return PageTally(keepsIDs: isSingleSecond, liveFrom: isHead ? now - 60 : nil)
+      return PageTally(known: known, liveFrom: isHead ? now - 60 : nil)
     }
   }
 
@@ -127,6 +135,8 @@ public struct HistoryWalk: Sendable {
 
   enum Phase: Hashable {
     case page
+    /// Before the newest page is asked for again: whether the relay counts `until` at all.
+    case probe(Timestamp)
     case second
     case negentropy
     case keyset(after: EventID, pages: Int)
@@ -152,10 +162,19 @@ public struct HistoryWalk: Sendable {
   var askedAt: Timestamp = 0
   /// The ids received in the second that is being paged by keyset.
   var seenInSecond: Set<EventID> = []
+  /// Whether a page of that second brought an event that is not what it says.
+  var isSecondInDoubt = false
+  /// The last of them in the relay's own order.
+  var keysetStart: EventID?
   var attempts = 0
-  var hasSeenDisorder = false
-  /// The largest number of events that one request brought.
-  public internal(set) var largestDelivery: Int
+  /// What the relay has served at the cursor before the next request, and how often it was asked.
+  var known: Set<EventID> = []
+  var looks = 0
+  var limitAsked = 0
+  /// Whether the relay gives more than the limit that is asked.
+  var isLimitIgnored = false
+  /// The most events of one answer that the relay had served before: so many it does give in a page.
+  public internal(set) var pageShown: Int
   public internal(set) var end: End?
 
   /// - Parameters:
@@ -169,7 +188,7 @@ public struct HistoryWalk: Sendable {
     self.scope = bare
     self.legs = legs
     self.options = options
-    largestDelivery = options.largestDelivery
+    pageShown = options.pageShown
     cursor = legs.first?.to
     if legs.isEmpty { end = .drained }
   }
@@ -190,24 +209,29 @@ public struct HistoryWalk: Sendable {
     }
     askedAt = now
     var filter = scope
+    var beforeID: EventID?
     filter.limit = options.pageLimit
     switch phase {
     case .page:
       filter.since = leg.from > 0 || hasBothBounds ? sinceAsked(leg.from) : nil
       filter.until = cursor.map(untilAsked) ?? (hasBothBounds ? Self.untilLast : nil)
-      return .ask(Request(filter: filter, beforeID: nil))
+    case .probe(let second):
+      filter.since = leg.from > 0 || hasBothBounds ? sinceAsked(leg.from) : nil
+      filter.until = untilAsked(second)
+      filter.limit = 1
     case .second:
       filter.since = cursor.map(sinceAsked)
       filter.until = cursor.map(untilAsked)
       filter.limit = options.secondLimit
-      return .ask(Request(filter: filter, beforeID: nil))
     case .keyset(let after, _):
       filter.since = cursor.map(sinceAsked)
       filter.until = cursor
       filter.limit = options.secondLimit
-      return .ask(Request(filter: filter, beforeID: after))
+      beforeID = after
     case .negentropy: return .reconcile(cursor ?? 0)
     }
+    limitAsked = filter.limit ?? 0
+    return .ask(Request(filter: filter, beforeID: beforeID, known: known))
   }
 
   func untilAsked(_ second: Timestamp) -> Timestamp {
@@ -225,12 +249,11 @@ public struct HistoryWalk: Sendable {
   /// Takes the answer to the request of the last `next`.
   public mutating func received(_ page: PageTally, _ pageEnd: PageEnd) -> Findings {
     guard end == nil else { return Findings() }
-    largestDelivery = max(largestDelivery, phase == .page ? page.delivered : 0)
+    // Also a page that did not come to its end shows what the relay gives.
+    pageShown = max(pageShown, page.knownCount)
+    if page.knownCount > limitAsked { isLimitIgnored = true }
     switch pageEnd {
-    case .complete(let hint):
-      let findings = complete(page, hint)
-      if phase != .page { largestDelivery = max(largestDelivery, page.delivered) }
-      return findings
+    case .complete(let hint): return complete(page, hint)
     case .refused(let text):
       if asksLess(after: text) { return Findings() }
       return stop(.refused(text), why: text)

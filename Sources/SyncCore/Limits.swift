@@ -46,6 +46,8 @@ public struct Limits: Sendable, Hashable {
   public var liveLimit = 20
   public var keysetPagesMax = 1000
   public var walkRetriesMax = 3
+  /// How often a page is asked for again because events arrived while it was read.
+  public var walkLooksMax = 8
   /// Events of a page kept in memory before they are handed on.
   public var chunkEventsMax = 1000
   /// Events verified at once while a page streams in.

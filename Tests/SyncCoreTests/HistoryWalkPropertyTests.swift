@@ -28,6 +28,7 @@ import Testing
 
     let hint: Comment = "seed \(seed)"
     #expect(run.end == .drained, hint)
+    #expect(run.lies.isEmpty, hint)
     let real = relay.stored.filter { !relay.forged.contains($0.id) }
     for position in real where run.isProved(position.createdAt) {
       #expect(run.held.contains(position), hint)
@@ -36,6 +37,37 @@ import Testing
       #expect(run.isGap(position.createdAt), hint)
     }
     #expect(Self.isWhole(run), hint)
+  }
+
+  @Test(arguments: Seeds.kept)
+  func `what arrives amid pages is never taken for their end`(seed: UInt64) {
+    let random = SeededRandom(seed)
+    var relay = Self.relay(random)
+    relay.ignoresSince = random.chance(0.15)
+    relay.isUntilExclusive = random.chance(0.2)
+    relay.servesOneOfUntil = !relay.isUntilExclusive && random.chance(0.2)
+    var options = HistoryWalk.Options(limits: Limits())
+    options.hasKeysetCursor = random.chance(0.5)
+    relay.servesKeyset = options.hasKeysetCursor
+    let share = random.chance(0.5) ? 0.2 : 0.9
+    relay.arrivals = { number in
+      guard number < 60, random.chance(share) else { return [] }
+      // After the last stored event, newest first, as an upload of older history would come; or
+      // anywhere and in any order.
+      let isUpload = random.chance(0.6)
+      let times = (0..<random.below(8)).map { _ in Int64(random.below(3500)) }
+      return (isUpload ? times.sorted(by: >) : times).enumerated().map { index, time in
+        let event = ModelRelay.position(time, 1 << 40 + number * 100 + index)
+        return (place: isUpload ? .max : random.below(400), event)
+      }
+    }
+    let run = WalkRun(&relay, options: options)
+    let hint: Comment = "seed \(seed)"
+    #expect(run.end == .drained, hint)
+    #expect(run.lies.isEmpty, hint)
+    #expect(Self.isWhole(run), hint)
+    // It takes more pages than in quiet, and not many more.
+    #expect(run.asked < 20_000, hint)
   }
 
   /// The twin: a walk that trusted the limit it asked for would miss what this one finds.

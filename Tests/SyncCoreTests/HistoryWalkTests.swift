@@ -124,11 +124,11 @@ import Testing
   }
 
   @Test func `a page that an arrival disturbed is asked again, however often that happens`() {
-    var walk = HistoryWalk(Filter(), options: .init(limits: Limits()))
+    var walk = HistoryWalk(Filter(), options: .init(limits: Limits(), pageShown: 100))
     func page(_ times: [Int64]) -> PageTally {
       var tally = PageTally()
-      for (number, time) in times.enumerated() {
-        tally.addVerified(ModelRelay.position(time, Int(time) * 10 + number))
+      for time in times {
+        tally.addVerified(ModelRelay.position(time, Int(time)))
       }
       return tally
     }
@@ -194,13 +194,74 @@ import Testing
     #expect(run.isGap(115) && run.isProved(125) && run.isProved(100))
   }
 
-  @Test func `invalid events beside valid ones cost no proof`() {
+  @Test
+  func `an invalid event beside valid ones leaves its second unproven, and the rest is proved`() {
     let stored = (0..<30).map { ModelRelay.position(100 + Int64($0), $0) }
     var relay = ModelRelay(stored: stored, cap: 10)
-    relay.forged = Set(stored.filter { $0.createdAt.seconds % 3 == 0 }.map(\.id))
+    relay.forged = [stored[7].id, stored[20].id]
     let run = WalkRun(&relay)
-    #expect(run.end == .drained && run.gaps.isEmpty)
-    #expect(run.held.count == 20)
+    #expect(run.end == .drained && run.held.count == 28)
+    let gaps = run.gaps.map(\.span)
+    #expect(Set(gaps) == [HistoryWalk.Span(from: 107, to: 107), .init(from: 120, to: 120)])
+    for second in 100...129 {
+      #expect(run.isProved(Timestamp(Int64(second))) == ![107, 120].contains(second))
+    }
+  }
+
+  @Test func `an invalid event costs no proof where the genuine one came or is held`() {
+    let stored = (0..<5).map { ModelRelay.position(100 + Int64($0), $0) }
+    func findings(_ change: (inout PageTally) -> Void) -> HistoryWalk.Findings {
+      var walk = HistoryWalk(Filter(), options: .init(limits: Limits(), pageShown: 100))
+      guard case .ask(let request) = walk.next(now: 1000) else { return .init() }
+      var tally = request.tally(now: 1000)
+      tally.addInvalid(stored[4], isDated: false)
+      for position in stored.reversed() where position != stored[4] { tally.addVerified(position) }
+      change(&tally)
+      return walk.received(tally, .complete(.none))
+    }
+    let came = findings { $0.addVerified(stored[4]) }
+    #expect(came.gaps.isEmpty || came.proofs.isEmpty)
+    let held = findings { $0.dismissDoubts([stored[4].id]) }
+    #expect(held.gaps.isEmpty && held.proofs == [HistoryWalk.Span(from: 101, to: 1000)])
+    let missing = findings { _ in }
+    #expect(missing.gaps.map(\.span) == [HistoryWalk.Span(from: 103, to: 1000)])
+    #expect(missing.proofs == [HistoryWalk.Span(from: 101, to: 102)])
+  }
+
+  @Test func `content swapped with its date leaves in doubt all that lies between its neighbours`()
+  {
+    var walk = HistoryWalk(Filter(), options: .init(limits: Limits(), pageShown: 100))
+    guard case .ask(let request) = walk.next(now: 1000) else { return }
+    var tally = request.tally(now: 1000)
+    tally.addVerified(ModelRelay.position(500, 1))
+    tally.addInvalid(ModelRelay.position(450, 2), isDated: false)
+    tally.addVerified(ModelRelay.position(400, 3))
+    tally.addVerified(ModelRelay.position(300, 4))
+    let findings = walk.received(tally, .complete(.none))
+    #expect(findings.gaps.map(\.span) == [HistoryWalk.Span(from: 400, to: 500)])
+    #expect(findings.proofs == [.init(from: 301, to: 399), .init(from: 501, to: 1000)])
+  }
+
+  @Test func `an arrival older than a page's last event does not stretch its proof`() {
+    let stored = (0..<40).map { ModelRelay.position(1000 + Int64($0), $0) }
+    var relay = ModelRelay(stored: stored, cap: 10)
+    relay.arrivals = { number in
+      number == 1
+        ? [(.max, ModelRelay.position(500, 900)), (.max, ModelRelay.position(400, 901))] : []
+    }
+    let run = WalkRun(&relay)
+    #expect(run.lies.isEmpty && run.end == .drained && run.gaps.isEmpty)
+    #expect(run.held.count == 42)
+  }
+
+  @Test func `a page is asked for twice only until the relay has shown what it gives`() {
+    let stored = (0..<1000).map { ModelRelay.position(1000 + Int64($0), $0) }
+    var relay = ModelRelay(stored: stored, cap: 100)
+    let run = WalkRun(&relay)
+    #expect(run.held.count == 1000 && run.gaps.isEmpty)
+    // Each page overlaps the one above by two seconds; the newest is asked for twice, and once it is
+    // seen whether `until` counts.
+    #expect(run.asked <= 17)
   }
 
   @Test func `an event from the far future does not move the cursor or the coverage`() {

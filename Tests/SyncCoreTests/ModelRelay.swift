@@ -23,10 +23,16 @@ struct ModelRelay {
   /// Without a lower or without an upper bound above 0 a filter matches nothing, nor with an upper
   /// one beyond 2037 (`nostr-relay` over LMDB).
   var needsBothBounds = false
+  /// Accepted amid the next answers: sent among the stored events where they match the request,
+  /// and stored from then on.
+  var arrivals: (Int) -> [(place: Int, EventPosition)] = { _ in [] }
   private(set) var requests: [HistoryWalk.Request] = []
+  /// What it held when the last request came.
+  private(set) var storedBefore: Set<EventPosition> = []
 
   mutating func answer(_ request: HistoryWalk.Request, now: Timestamp) -> (PageTally, PageEnd) {
     requests.append(request)
+    storedBefore = Set(stored)
     var until = request.filter.until
     if readsZeroAsNoBound, until == 0 { until = nil }
     if isUntilExclusive { until = until.map { $0 - 1 } }
@@ -56,14 +62,21 @@ struct ModelRelay {
     let isWhole = rows.count <= size
     rows = Array(rows.prefix(size))
     if isOldestFirst { rows.reverse() }
+    for (place, event) in arrivals(requests.count) {
+      stored.append(event)
+      let isAsked =
+        (request.filter.until.map { event.createdAt <= $0 } ?? true)
+        && (request.filter.since.map { event.createdAt >= $0 } ?? true)
+      if isAsked { rows.insert(event, at: min(place, rows.count)) }
+    }
     var tally = request.tally(now: now)
     for row in rows {
       if let bound = request.filter.until, row.createdAt > bound {
-        tally.addAboveUntil()
+        tally.addAboveUntil(row)
       } else if let bound = request.filter.since, row.createdAt < bound {
-        tally.addBelowSince()
+        tally.addBelowSince(row)
       } else if forged.contains(row.id) {
-        tally.addInvalid(row.createdAt)
+        tally.addInvalid(row, isDated: true)
       } else {
         tally.addVerified(row)
       }
@@ -94,6 +107,9 @@ struct WalkRun {
   var gaps: [HistoryWalk.Gap] = []
   var end: HistoryWalk.End?
   var asked = 0
+  /// Events that the relay held when it was asked for a page that proves their second, and that
+  /// were not held when it did.
+  var lies: [EventPosition] = []
 
   init(
     _ relay: inout ModelRelay, legs: [HistoryWalk.Leg] = [HistoryWalk.Leg()],
@@ -118,7 +134,13 @@ struct WalkRun {
         for row in relay.delivered where !relay.forged.contains(row.id) {
           if floor <= row.createdAt, row.createdAt <= ceiling { held.insert(row) }
         }
-        take(walk.received(tally, answer))
+        let findings = walk.received(tally, answer)
+        for span in findings.proofs {
+          lies += relay.storedBefore.filter {
+            span.from <= $0.createdAt && $0.createdAt <= span.to && !held.contains($0)
+          }
+        }
+        take(findings)
       }
     }
   }

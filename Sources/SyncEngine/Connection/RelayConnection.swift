@@ -306,8 +306,8 @@ actor RelayConnection {
 
   private func add(_ event: Event, _ fit: ConnectionMachine.Fit, to id: AskID) async {
     switch fit {
-    case .aboveUntil: pages[id]?.page.tally.addAboveUntil()
-    case .belowSince: pages[id]?.page.tally.addBelowSince()
+    case .aboveUntil: pages[id]?.page.tally.addAboveUntil(event.position)
+    case .belowSince: pages[id]?.page.tally.addBelowSince(event.position)
     case .inside:
       pages[id]?.unverified.append(event)
       guard let count = pages[id]?.unverified.count, count >= limits.verifyBatch else { return }
@@ -346,7 +346,7 @@ actor RelayConnection {
         page.tally.addVerified(event.position)
         page.events.append(verified)
       case .failure(let failure):
-        page.tally.addInvalid(event.createdAt)
+        page.tally.addInvalid(event.position, isDated: failure == .signature)
         page.rejected.append(Reject(id: Text(event.id.hex), reason: failure.reason))
       }
     }

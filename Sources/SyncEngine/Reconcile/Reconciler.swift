@@ -89,7 +89,7 @@ struct Reconciler: Sendable {
   /// Whether the relay has asked who we are, got no answer, and has shown nothing yet: some show a
   /// stranger nothing, and say so with an empty page.
   private func isStranger(_ coverage: CoverageMap) async -> Bool {
-    guard me == nil, coverage.isEmpty, await tally.largestDelivery(of: relay) == 0 else {
+    guard me == nil, coverage.isEmpty, await !tally.hasDelivered(relay) else {
       return false
     }
     return await connection.machine.isChallenged
@@ -109,7 +109,7 @@ struct Reconciler: Sendable {
       let legs = plan.legs(over: coverage, now: ports.clock.now())
       let options = HistoryWalk.Options(
         limits: limits, information: await connection.machine.information,
-        largestDelivery: await tally.largestDelivery(of: relay))
+        pageShown: await tally.pageShown(by: relay))
       let walk = HistoryWalk(scope.filter, legs: legs, options: options)
       let run = WalkRun(
         scope: scope, isRecorded: isRecorded, isTrial: isTrial && coverage.isEmpty,
@@ -160,8 +160,10 @@ private struct WalkRun {
         if Task.isCancelled { _ = walk.stop(.cancelled, why: "stopped before the end") }
         guard case .ask(let request) = walk.next(now: reconciler.ports.clock.now()) else { break }
         let page = await fetch(request)
-        await reconciler.tally.delivered(page.tally.delivered, by: relay)
         var findings = walk.received(page.tally, page.end)
+        if page.tally.delivered > 0 {
+          await reconciler.tally.delivered(by: relay, pageShown: walk.pageShown)
+        }
         if page.end == .disconnected {
           disconnects = page.tally.delivered > 0 ? 0 : disconnects + 1
           if disconnects >= reconciler.limits.walkDisconnectsMax {
@@ -191,6 +193,18 @@ private struct WalkRun {
   }
 
   private func fetch(_ request: HistoryWalk.Request) async -> FetchedPage {
+    var page = await fetchOnce(request)
+    // Nothing is missing where the genuine event is held, whoever served it.
+    var held: Set<EventID> = []
+    for id in page.tally.doubts.compactMap(\.id).prefix(reconciler.limits.pageLimit) {
+      // A log that cannot be read leaves the doubt.
+      if (try? await reconciler.desk.event(id)) != nil { held.insert(id) }
+    }
+    page.tally.dismissDoubts(held)
+    return page
+  }
+
+  private func fetchOnce(_ request: HistoryWalk.Request) async -> FetchedPage {
     await reconciler.connection.fetch(request) { events, rejected in
       // A page beyond what is kept in memory is stored as it comes; it proves nothing before EOSE.
       _ = await reconciler.store(

@@ -12,7 +12,7 @@ actor RoundTally {
   private var groups: Set<Text> = []
   private var people: Set<PublicKey> = []
   private var peopleAsked: Set<PublicKey> = []
-  private var largest: [RelayURL: Int] = [:]
+  private var shown: [RelayURL: Int] = [:]
   private let limits: Limits
   private let onProgress: @Sendable (SyncProgress) async -> Void
 
@@ -69,9 +69,12 @@ actor RoundTally {
     return fresh
   }
 
-  func largestDelivery(of relay: RelayURL) -> Int { largest[relay] ?? 0 }
+  /// How many events the relay was seen to give in one page.
+  func pageShown(by relay: RelayURL) -> Int { shown[relay] ?? 0 }
 
-  func delivered(_ count: Int, by relay: RelayURL) {
-    largest[relay] = max(largest[relay] ?? 0, count)
+  func hasDelivered(_ relay: RelayURL) -> Bool { shown[relay] != nil }
+
+  func delivered(by relay: RelayURL, pageShown: Int) {
+    shown[relay] = max(shown[relay] ?? 0, pageShown)
   }
 }
