@@ -63,39 +63,39 @@ public struct Bytes32: Hashable, Comparable, Sendable {
   }
 }
 
-/// The SHA-256 of an event's canonical form (NIP-01).
-public struct EventID: Hashable, Comparable, Sendable, CustomStringConvertible {
-  public let bytes: Bytes32
+/// 32 bytes that name something, and are written as 64 lowercase digits.
+public protocol Name32: Hashable, Sendable, CustomStringConvertible {
+  var bytes: Bytes32 { get }
 
-  public init(_ bytes: Bytes32) { self.bytes = bytes }
+  init(_ bytes: Bytes32)
+}
 
+extension Name32 {
   public init?(hex: some StringProtocol) {
     guard let bytes = Bytes32(hex: hex) else { return nil }
-    self.bytes = bytes
+    self.init(bytes)
   }
 
   public var hex: String { bytes.hex }
 
   public var description: String { hex }
+}
+
+/// The SHA-256 of an event's canonical form (NIP-01).
+public struct EventID: Name32, Comparable {
+  public let bytes: Bytes32
+
+  public init(_ bytes: Bytes32) { self.bytes = bytes }
 
   public static func < (left: EventID, right: EventID) -> Bool { left.bytes < right.bytes }
 }
 
 /// The x-only public key of an author (BIP-340). Only its length is checked here: whether it is a
 /// point on the curve is `NostrCrypto`'s question.
-public struct PublicKey: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct PublicKey: Name32, Comparable {
   public let bytes: Bytes32
 
   public init(_ bytes: Bytes32) { self.bytes = bytes }
-
-  public init?(hex: some StringProtocol) {
-    guard let bytes = Bytes32(hex: hex) else { return nil }
-    self.bytes = bytes
-  }
-
-  public var hex: String { bytes.hex }
-
-  public var description: String { hex }
 
   public static func < (left: PublicKey, right: PublicKey) -> Bool { left.bytes < right.bytes }
 }

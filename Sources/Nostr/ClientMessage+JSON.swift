@@ -1,16 +1,9 @@
-extension ClientMessage {
+extension ClientMessage: WireMessage {
   /// The longest subscription id that a client may use.
   public static let subscriptionBytesMax = 256
 
-  public static func parse(_ bytes: some Collection<UInt8>) throws(FrameError) -> ClientMessage {
-    try bytes.withRawBytes { (buffer) throws(FrameError) in try parse(buffer) }
-  }
-
   public static func parse(_ bytes: UnsafeRawBufferPointer) throws(FrameError) -> ClientMessage {
-    var frame = try FrameReader(bytes)
-    let message = try read(&frame)
-    try frame.finish()
-    return message
+    try FrameReader.message(bytes, read)
   }
 
   private static func read(_ frame: inout FrameReader) throws(FrameError) -> ClientMessage {
@@ -58,12 +51,6 @@ extension ClientMessage {
 }
 
 extension ClientMessage {
-  public func json() -> [UInt8] {
-    var frame: [UInt8] = []
-    writeJSON(into: &frame)
-    return frame
-  }
-
   public func writeJSON(into frame: inout [UInt8]) {
     switch self {
     case .event(let event):

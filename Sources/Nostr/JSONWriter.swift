@@ -82,10 +82,10 @@ extension [UInt8] {
       while offset < packed.count {
         if offset > 0 { append(0x2c) }
         append(0x5b)
-        let elements = Self.count(packed, &offset)
+        let elements = Tags.readCount(packed, at: &offset)
         for index in 0..<elements {
           if index > 0 { append(0x2c) }
-          let length = Self.count(packed, &offset)
+          let length = Tags.readCount(packed, at: &offset)
           let element = UnsafeRawBufferPointer(rebasing: packed[offset..<offset + length])
           appendString(element, form: form)
           offset += length
@@ -94,17 +94,5 @@ extension [UInt8] {
       }
     }
     append(0x5d)
-  }
-
-  private static func count(_ packed: UnsafeRawBufferPointer, _ offset: inout Int) -> Int {
-    var result = 0
-    var shift = 0
-    while true {
-      let byte = packed[offset]
-      offset += 1
-      result |= Int(byte & 0x7f) << shift
-      if byte < 0x80 { return result }
-      shift += 7
-    }
   }
 }

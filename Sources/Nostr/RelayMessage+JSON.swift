@@ -1,13 +1,6 @@
-extension RelayMessage {
-  public static func parse(_ bytes: some Collection<UInt8>) throws(FrameError) -> RelayMessage {
-    try bytes.withRawBytes { (buffer) throws(FrameError) in try parse(buffer) }
-  }
-
+extension RelayMessage: WireMessage {
   public static func parse(_ bytes: UnsafeRawBufferPointer) throws(FrameError) -> RelayMessage {
-    var frame = try FrameReader(bytes)
-    let message = try read(&frame)
-    try frame.finish()
-    return message
+    try FrameReader.message(bytes, read)
   }
 
   private static func read(_ frame: inout FrameReader) throws(FrameError) -> RelayMessage {
@@ -58,12 +51,6 @@ extension RelayMessage {
 }
 
 extension RelayMessage {
-  public func json() -> [UInt8] {
-    var frame: [UInt8] = []
-    writeJSON(into: &frame)
-    return frame
-  }
-
   public func writeJSON(into frame: inout [UInt8]) {
     switch self {
     case .event(let id, let event):

@@ -34,13 +34,14 @@ public enum ScanError: Error, Hashable, Sendable {
 }
 
 extension ScanError: CustomStringConvertible {
-  public var description: String {
+  public var description: String { "\(reason): \(detail)" }
+
+  /// What is wrong, without the word that it is counted by.
+  public var detail: String {
     switch self {
-    case .json(let offset, let why): "json: \(why) at byte \(offset)"
-    case .shape(let why): "shape: \(why)"
-    case .hex(let why): "hex: \(why)"
-    case .range(let why): "range: \(why)"
-    case .size(let bytes): "size: \(bytes) bytes"
+    case .json(let offset, let why): "\(why) at byte \(offset)"
+    case .shape(let why), .hex(let why), .range(let why): why
+    case .size(let bytes): "\(bytes) bytes"
     }
   }
 }

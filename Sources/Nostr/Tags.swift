@@ -67,9 +67,21 @@ public struct Tags: Hashable, Sendable, Sequence {
     return nil
   }
 
+  /// When the event stops counting (NIP-40): the first `expiration` that has a value, if that is
+  /// written as `created_at` is, which leaves no room for a sign, a space or a leading zero.
+  public var expiration: Timestamp? {
+    guard let digits = firstValue("expiration")?.utf8, !digits.isEmpty,
+      digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), digits.first != 0x30 || digits.count == 1
+    else { return nil }
+    return Int64(Text(utf8: digits).string).map { Timestamp($0) }
+  }
+
   public func contains(named name: Text) -> Bool { first(named: name) != nil }
 
-  static func readCount(_ packed: [UInt8], at offset: inout Int) -> Int {
+  @inline(__always)
+  static func readCount<Bytes: RandomAccessCollection>(
+    _ packed: Bytes, at offset: inout Int
+  ) -> Int where Bytes.Element == UInt8, Bytes.Index == Int {
     var result = 0
     var shift = 0
     while true {

@@ -29,6 +29,15 @@ public enum LineReject: Error, Sendable {
     case .verify(let failure): failure.reason
     }
   }
+
+  /// What is wrong, for people, without that word.
+  public var detail: String {
+    switch self {
+    case .scan(let error): error.detail
+    case .verify(.id): "the id is not the hash of the event"
+    case .verify(.signature): "the signature is not the author's"
+    }
+  }
 }
 
 /// The only door through which an `Event` becomes a `VerifiedEvent`.

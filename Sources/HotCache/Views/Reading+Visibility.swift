@@ -10,12 +10,10 @@ extension Reading {
     return try !isDeleted(row)
   }
 
-  /// NIP-40. A value that is not a number is no expiration.
+  /// NIP-40. A value that is no timestamp is no expiration.
   func isExpired(_ row: BodyRow, now: Timestamp) -> Bool {
-    guard row.mayExpire, let value = row.tags.firstValue("expiration"),
-      let time = Int64(value.string)
-    else { return false }
-    return time <= now.seconds
+    guard row.mayExpire, let time = row.tags.expiration else { return false }
+    return time <= now
   }
 
   // MARK: Slots

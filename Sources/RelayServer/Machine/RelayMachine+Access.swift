@@ -55,7 +55,7 @@ extension RelayMachine {
 
   /// Whether an event may be shown to whoever holds one of `keys`.
   func isVisible(_ event: Event, to keys: [PublicKey]) -> Bool {
-    if let expiry = event.expiry, expiry <= now { return false }
+    if let expiry = event.tags.expiration, expiry <= now { return false }
     guard rules.groups.areManaged, rules.groups.scopesReading else { return true }
     switch event.kind {
     case 39000, 39001, 39003:
@@ -115,13 +115,5 @@ extension RelayMachine {
     case (_, .request(let subscription)): return .closed(subscription, text)
     case (_, .event(let event)): return .ok(event, accepted: false, text)
     }
-  }
-}
-
-extension Event {
-  /// When the event stops counting (NIP-40).
-  var expiry: Timestamp? {
-    guard let text = tags.firstValue("expiration") else { return nil }
-    return Int64(text.string).map { Timestamp($0) }
   }
 }

@@ -273,15 +273,11 @@ struct CheckedBlock: Sendable {
   private static func rejection(
     _ reject: LineReject, _ number: Int, _ line: ArraySlice<UInt8>
   ) -> RejectedLine {
-    var detail: Text?
-    var id: EventID?
-    switch reject {
-    case .scan(let error): detail = Text("\(error)")
-    // It could be scanned, so what it claims to be can be told; why not is no news.
-    case .verify: id = try? EventScanner.event(line).id
-    }
+    // What could be scanned once can be scanned again, to tell what it claims to be.
+    let id: EventID? = if case .verify = reject { try? EventScanner.event(line).id } else { nil }
     return RejectedLine(
-      number: number, reason: reject.reason, detail: detail, id: id, bytes: Array(line))
+      number: number, reason: reject.reason, detail: Text(reject.detail), id: id,
+      bytes: Array(line))
   }
 }
 

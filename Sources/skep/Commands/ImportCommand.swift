@@ -121,7 +121,7 @@ private final class Refusals: Sendable {
       state.count += 1
       if state.count <= Self.namedMax {
         let detail = SafeText.line(line.detail ?? "", cells: 160)
-        state.talk.say("line \(line.number): \(line.reason) \(detail)")
+        state.talk.say("line \(line.number): \(line.reason): \(detail)")
       }
       guard state.problem == nil, let bytes = line.bytes else { return }
       do { try state.file?.write(bytes + [UInt8(ascii: "\n")]) } catch { state.problem = error }

@@ -51,7 +51,11 @@ enum QueryCommand: Command {
       let list: [JSONValue]
       if case .array(let values) = value { list = values } else { list = [value] }
       let filters = try list.map { value throws(FilterError) in try Filter(value) }
-      guard !filters.isEmpty, filters.allSatisfy({ $0.search == nil }) else {
+      guard !filters.isEmpty else {
+        throw context.usage(
+          #"an empty list asks for nothing; expected a filter, such as {} for everything"#)
+      }
+      guard filters.allSatisfy({ $0.search == nil }) else {
         throw context.usage("query takes filters without “search”; expected a filter of NIP-01")
       }
       return filters

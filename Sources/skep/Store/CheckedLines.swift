@@ -39,15 +39,10 @@ struct CheckedLines {
   ) -> Verdict {
     switch result {
     case .success(let event): return .verified(event)
-    case .failure(.scan(let error)):
-      return .rejected(id: nil, reason: error.reason, detail: error.description)
-    case .failure(.verify(let failure)):
-      let detail =
-        failure == .id
-        ? "the id is not the hash of the event" : "the signature is not the author's"
-      // It was scanned before; only rejects pay for a second time.
-      let claimed = try? EventScanner.event(line)
-      return .rejected(id: claimed?.id, reason: failure.reason, detail: detail)
+    case .failure(let reject):
+      // What was scanned before can be scanned again; only rejects pay for a second time.
+      let claimed = if case .verify = reject { try? EventScanner.event(line) } else { Event?.none }
+      return .rejected(id: claimed?.id, reason: reject.reason, detail: reject.detail)
     }
   }
 }
