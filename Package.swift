@@ -88,8 +88,13 @@ let package = Package(
     tests(
       "EventLogTests",
       ["EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform", "Migrations", "CSQLite"]),
+    .executableTarget(
+      name: "CacheHolder", dependencies: ["HotCache", "EventLog", "SyncCore"],
+      path: "Tests/CacheHolder",
+      swiftSettings: settings),
     tests(
-      "HotCacheTests", ["HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
+      "HotCacheTests",
+      ["HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform", "CacheHolder"]),
     tests(
       "RelayServerTests",
       ["RelayServer", "HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
@@ -98,7 +103,7 @@ let package = Package(
       "SyncEngineTests",
       [
         "SyncEngine", "RelayServer", "RelaySocket", "HotCache", "EventLog", "SyncCore", "Nostr",
-        "NostrCrypto", "Platform",
+        "NostrCrypto", "Platform", "CSQLite",
       ]),
     tests(
       "CommandTests",

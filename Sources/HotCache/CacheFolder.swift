@@ -65,13 +65,20 @@ final class CacheFolder: Sendable {
   /// Throws the files away and begins anew. They are unlinked and never cut short, because
   /// another process may still be reading their pages.
   func fresh() throws(StoreError) -> LMDBStore {
-    for name in ["/data.mdb", "/lock.mdb"] {
+    for name in Self.names {
       guard unlink(path + name) == 0 || errno == ENOENT else {
         throw .unavailable("\(path)\(name) cannot be removed: \(Self.lastError())")
       }
     }
     return try openEnvironment()
   }
+
+  /// Makes room; what cannot be removed now is thrown away by the next opening.
+  func removeFiles() {
+    for name in Self.names { unlink(path + name) }
+  }
+
+  private static let names = ["/data.mdb", "/lock.mdb"]
 
   private func openEnvironment() throws(StoreError) -> LMDBStore {
     let environment = try LMDBEnvironment(

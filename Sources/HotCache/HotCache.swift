@@ -11,9 +11,12 @@ public actor HotCache {
   public nonisolated let views: CacheViews
   private nonisolated let executor: any SerialExecutor
   private let source: any EntrySource
-  private let options: CacheOptions
+  private let directory: String
+  private var options: CacheOptions
   /// Nil once memory has taken over.
   private var folder: CacheFolder?
+  /// Files that are being filled to take over from memory.
+  private var restored: Restored?
   private var store: any CacheStore
   private var meta: CacheMeta
   private var isClosed = false
@@ -39,13 +42,18 @@ public actor HotCache {
     directory: String, source: any EntrySource, executor: any SerialExecutor,
     options: CacheOptions = CacheOptions()
   ) async -> HotCache {
-    let cache = HotCache(source: source, executor: executor, options: options)
-    await cache.openFiles(directory)
+    let cache = HotCache(
+      directory: directory, source: source, executor: executor, options: options)
+    await cache.openFiles()
     return cache
   }
 
-  private init(source: any EntrySource, executor: any SerialExecutor, options: CacheOptions) {
+  private init(
+    directory: String, source: any EntrySource, executor: any SerialExecutor,
+    options: CacheOptions
+  ) {
     let memory = MemoryStore()
+    self.directory = directory
     self.source = source
     self.executor = executor
     self.options = options
@@ -85,6 +93,36 @@ public actor HotCache {
     try catchUp()
   }
 
+  /// Fills fresh files, `limit` entries a call, to which a cache that works in memory moves once
+  /// they hold everything. Until then memory answers, and is caught up as before.
+  public func restore(limit: Int) -> CacheRestoring {
+    guard !isClosed, case .degraded = views.state else { return .done }
+    do throws(StoreError) {
+      var filling: Restored
+      if let begun = restored { filling = begun } else { filling = try beginRestoring() }
+      restored = filling
+      let after = LogSequence(Int64(filling.meta.applied))
+      let entries: [LogEntry]
+      do throws(CacheError) {
+        entries = try source.entries(after: after, limit: min(limit, options.batchEntries))
+      } catch {
+        throw .unavailable("\(error)")
+      }
+      guard !entries.isEmpty else {
+        moveIn(filling)
+        return .done
+      }
+      var batch = RowBatch()
+      try Self.fold(entries, &batch, into: filling.store, filling.folder, &filling.meta)
+      restored = filling
+      return .underway
+    } catch {
+      restored?.abandon()
+      restored = nil
+      return .failed("\(error)")
+    }
+  }
+
   /// The last entry whose rows are in.
   public var applied: LogSequence { LogSequence(Int64(meta.applied)) }
 
@@ -92,6 +130,8 @@ public actor HotCache {
   /// cache throw.
   public func close() {
     isClosed = true
+    restored?.abandon()
+    restored = nil
     if let folder, let files = store as? LMDBStore {
       folder.close(files)
     } else {
@@ -104,7 +144,7 @@ public actor HotCache {
 
   private static let isNew = "new"
 
-  private func openFiles(_ directory: String) {
+  private func openFiles() {
     do throws(CacheError) {
       meta.logID = try source.logID()
     } catch {
@@ -162,32 +202,33 @@ public actor HotCache {
   // MARK: Folding
 
   private func apply(_ entries: [LogEntry], _ batch: inout RowBatch) {
+    do throws(StoreError) {
+      try Self.fold(entries, &batch, into: store, folder, &meta)
+    } catch {
+      batch.removeAll()
+      switch error {
+      case .damaged(let why): startAnew(why)
+      case .full(let why): degrade(why, isFull: true)
+      case .unavailable(let why): degrade(why)
+      }
+    }
+  }
+
+  /// Folds entries into a store, in transactions of bounded size; `meta` follows each of them.
+  private static func fold(
+    _ entries: [LogEntry], _ batch: inout RowBatch, into store: any CacheStore,
+    _ folder: CacheFolder?, _ meta: inout CacheMeta
+  ) throws(StoreError) {
     var next = meta
     for (index, entry) in entries.enumerated() {
       EntryFold.fold(entry, into: &batch)
       next.applied = UInt64(entry.sequence.number)
       next.lastEntry = EntryFold.mark(entry)
-      if batch.isFull || index == entries.count - 1 {
-        guard write(&batch, next) else { return }
-        batch.removeAll()
-      }
-    }
-  }
-
-  /// Writes one transaction; false where the store was replaced and begins anew.
-  private func write(_ batch: inout RowBatch, _ next: CacheMeta) -> Bool {
-    do throws(StoreError) {
+      guard batch.isFull || index == entries.count - 1 else { continue }
       try store.write(&batch, meta: next)
       folder?.committed()
       meta = next
-      return true
-    } catch {
       batch.removeAll()
-      switch error {
-      case .damaged(let why): startAnew(why)
-      case .full(let why), .unavailable(let why): degrade(why)
-      }
-      return false
     }
   }
 
@@ -207,12 +248,51 @@ public actor HotCache {
   }
 
   /// Moves into memory, from the beginning of the log.
-  private func degrade(_ reason: String) {
+  ///
+  /// - Parameter isFull: Whether room is short: the files are of no more use then, and the log
+  ///   beside them needs it more.
+  private func degrade(_ reason: String, isFull: Bool = false) {
     let files = store
     use(MemoryStore(), .degraded(reason))
     files.close()
+    if isFull { folder?.removeFiles() }
     folder = nil
   }
+
+  // MARK: Back to the disk
+
+  private struct Restored {
+    let folder: CacheFolder
+    let store: LMDBStore
+    var meta: CacheMeta
+
+    func abandon() {
+      store.close()
+      folder.removeFiles()
+    }
+  }
+
+  private func beginRestoring() throws(StoreError) -> Restored {
+    let id: [UInt8]
+    do throws(CacheError) { id = try source.logID() } catch { throw .unavailable("\(error)") }
+    switch CacheFolder.take(directory, options: options) {
+    case .failure(let refusal): throw .unavailable(refusal.reason)
+    case .success(let taken):
+      return Restored(
+        folder: taken, store: try taken.fresh(),
+        meta: CacheMeta(logID: id, foldVersion: EntryFold.version))
+    }
+  }
+
+  private func moveIn(_ filled: Restored) {
+    restored = nil
+    folder = filled.folder
+    use(filled.store, .ok)
+    meta = filled.meta
+  }
+
+  /// Bounds the files anew, as a disk would on which room was made.
+  package func setMapBytesMax(_ bytes: Int) { options.mapBytesMax = bytes }
 
   private func use(_ next: any CacheStore, _ state: CacheState) {
     store = next

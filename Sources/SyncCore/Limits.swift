@@ -79,6 +79,15 @@ public struct Limits: Sendable, Hashable {
   public var outboxRetryMax: Duration = .seconds(300)
   public var outboxMax = 10_000
 
+  // The store.
+  /// How long nothing is written before the write-ahead log is folded into the log's main file,
+  /// and the longest wait until that is tried again where a reader was in the way.
+  public var checkpointIdle: Duration = .seconds(5)
+  public var checkpointWaitMax: Duration = .seconds(60)
+  /// The first and the longest wait until a cache that moved into memory tries its files again.
+  public var cacheRetry: Duration = .seconds(30)
+  public var cacheRetryMax: Duration = .seconds(3600)
+
   public var changesMax = 64
 
   public init() {}

@@ -169,6 +169,72 @@ struct FileTests {
     await second.close()
   }
 
+  @Test func `a cache in memory moves back once there is room, and is fed meanwhile`()
+    async throws
+  {
+    let small = CacheOptions(mapBytes: 64 << 10, mapBytesMax: 64 << 10, batchEntries: 50)
+    let cache = await open(options: small)
+    try await cache.catchUp()
+    #expect(cache.views.state.name == "degraded")
+    #expect(!FileManager.default.fileExists(atPath: data), "room is short")
+    while await cache.restore(limit: 50) == .underway {}
+    #expect(cache.views.state.name == "degraded", "there is no more room than before")
+    #expect(!FileManager.default.fileExists(atPath: data))
+    await cache.setMapBytesMax(1 << 30)
+    #expect(await cache.restore(limit: 50) == .underway)
+    log.append([message("meanwhile", at: 1050)])
+    try await cache.catchUp()
+    #expect(cache.views.state.name == "degraded")
+    #expect(try dump(cache.views) == dump(views(log)))
+    while await cache.restore(limit: 50) == .underway {}
+    #expect(cache.views.state == .ok)
+    try await expectRightAnswers(cache)
+    log.append([message("later", at: 1060)])
+    try await expectRightAnswers(cache)
+    await cache.close()
+    let again = await open()
+    #expect(await again.applied == (try log.head()))
+    await again.close()
+  }
+
+  @Test func `a cache that is closed while it moves back leaves nothing half done`() async throws {
+    let cache = await open(options: CacheOptions(mapBytes: 64 << 10, mapBytesMax: 64 << 10))
+    try await cache.catchUp()
+    await cache.setMapBytesMax(1 << 30)
+    #expect(await cache.restore(limit: 50) == .underway)
+    await cache.close()
+    #expect(await cache.restore(limit: 50) == .done)
+    let again = await open()
+    #expect(await again.applied == .start)
+    try await expectRightAnswers(again)
+    await again.close()
+  }
+
+  @Test func `a writer killed behind the log goes on from its watermark, and in a commit anew`()
+    async throws
+  {
+    let cache = await open(options: CacheOptions(batchEntries: 50))
+    try await cache.catchUp(limit: 200)
+    // What a kill leaves behind: the files as they are now.
+    let killed = scratch.path + "/killed"
+    try run("/bin/cp", "-a", folder, killed)
+    let behind = await HotCache.open(
+      directory: killed, source: log, executor: ThreadExecutor())
+    #expect(await behind.applied.number == 200)
+    try await expectRightAnswers(behind)
+    await behind.close()
+    // Killed between the rows and the note that speaks of them.
+    let torn = scratch.path + "/torn"
+    try run("/bin/cp", "-a", folder, torn)
+    try await cache.catchUp()
+    try run("/bin/cp", "-a", data, torn + "/data.mdb")
+    let anew = await HotCache.open(directory: torn, source: log, executor: ThreadExecutor())
+    #expect(await anew.applied == .start)
+    try await expectRightAnswers(anew)
+    await anew.close()
+    await cache.close()
+  }
+
   @Test func `a reader uses the files, and folds into memory what they lack`() async throws {
     try await build()
     let right = try dump(views(log))
@@ -217,6 +283,33 @@ struct FileTests {
     #expect(throws: CacheError.self) { try dump(cache.views) }
     await #expect(throws: CacheError.self) { try await cache.catchUp() }
     #expect(try CacheReader.open(directory: folder, source: log).state == .ok)
+  }
+
+  @Test func `closing waits for a read that is running, and a later read is refused`() async throws
+  {
+    let cache = await open()
+    try await cache.catchUp()
+    let views = cache.views
+    let isInside = DispatchSemaphore(value: 0)
+    let letGo = DispatchSemaphore(value: 0)
+    let hasRead = Lock(false)
+    Thread.detachNewThread {
+      // A failure shows as a read that never ended.
+      try? views.read { view throws(CacheError) in
+        isInside.signal()
+        letGo.wait()
+        _ = try view.query([Filter()], now: noon)
+        hasRead.withLock { $0 = true }
+      }
+    }
+    await Task.detached { isInside.wait() }.value
+    let closing = Task {
+      await cache.close()
+      return hasRead.withLock { $0 }
+    }
+    letGo.signal()
+    #expect(await closing.value)
+    #expect(throws: CacheError.self) { try dump(views) }
   }
 
   @Test func `a cache caught up in steps is the cache caught up at once`() async throws {

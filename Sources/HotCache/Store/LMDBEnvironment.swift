@@ -13,6 +13,8 @@ final class LMDBEnvironment: @unchecked Sendable {
   private var mapBytes: Int
   private let mapBytesMax: Int
   private(set) var tables: Tables
+  /// How many readers had been killed, and were cleared away, when this was opened.
+  private(set) var deadReaders = 0
 
   struct Tables: Sendable {
     var bodies: MDB_dbi = 0
@@ -29,7 +31,9 @@ final class LMDBEnvironment: @unchecked Sendable {
   }
 
   /// - Parameter path: An existing folder.
-  init(path: String, access: Access, mapBytes: Int, mapBytesMax: Int) throws(StoreError) {
+  init(
+    path: String, access: Access, mapBytes: Int, mapBytesMax: Int, readersMax: UInt32 = 512
+  ) throws(StoreError) {
     var created: OpaquePointer?
     try Self.check(mdb_env_create(&created), "creating an environment")
     guard let environment = created else { throw .unavailable("no environment") }
@@ -40,7 +44,8 @@ final class LMDBEnvironment: @unchecked Sendable {
     tables = Tables()
     do throws(StoreError) {
       try Self.check(mdb_env_set_maxdbs(environment, 8), "setting the number of tables")
-      try Self.check(mdb_env_set_maxreaders(environment, 512), "setting the number of readers")
+      try Self.check(
+        mdb_env_set_maxreaders(environment, readersMax), "setting the number of readers")
       try Self.check(mdb_env_set_mapsize(environment, self.mapBytes), "setting the map size")
       var flags = UInt32(MDB_NOTLS)
       switch access {
@@ -55,6 +60,7 @@ final class LMDBEnvironment: @unchecked Sendable {
         var dead: Int32 = 0
         // Slots of readers that were killed keep old pages alive, and the file grows.
         try Self.check(mdb_reader_check(environment, &dead), "clearing dead readers")
+        deadReaders = Int(dead)
       }
       handle = environment
       if access == .writing {
@@ -182,6 +188,25 @@ final class LMDBEnvironment: @unchecked Sendable {
     }
     try Self.check(mdb_txn_commit(transaction), "opening the tables")
     tables = opened
+  }
+
+  /// Opens a cursor that its caller closes before the transaction ends.
+  static func openCursor(
+    _ transaction: OpaquePointer, _ table: MDB_dbi
+  ) throws(StoreError) -> OpaquePointer {
+    var opened: OpaquePointer?
+    try check(mdb_cursor_open(transaction, table, &opened), "opening a cursor")
+    guard let cursor = opened else { throw .unavailable("no cursor") }
+    return cursor
+  }
+
+  static func withCursor(
+    _ transaction: OpaquePointer, _ table: MDB_dbi,
+    _ body: (OpaquePointer) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    let cursor = try openCursor(transaction, table)
+    defer { mdb_cursor_close(cursor) }
+    try body(cursor)
   }
 
   /// Turns a return code into what the cache does about it.

@@ -221,10 +221,7 @@ final class LMDBSnapshot: StoreSnapshot {
 
   private func index() throws(StoreError) -> OpaquePointer {
     if let indexCursor { return indexCursor }
-    var opened: OpaquePointer?
-    try LMDBEnvironment.check(
-      mdb_cursor_open(transaction, tables.index, &opened), "opening a cursor")
-    guard let cursor = opened else { throw .unavailable("no cursor") }
+    let cursor = try LMDBEnvironment.openCursor(transaction, tables.index)
     indexCursor = cursor
     return cursor
   }
@@ -242,10 +239,6 @@ final class LMDBSnapshot: StoreSnapshot {
   private func withCursor(
     _ table: MDB_dbi, _ body: (OpaquePointer) throws(StoreError) -> Void
   ) throws(StoreError) {
-    var opened: OpaquePointer?
-    try LMDBEnvironment.check(mdb_cursor_open(transaction, table, &opened), "opening a cursor")
-    guard let cursor = opened else { throw .unavailable("no cursor") }
-    defer { mdb_cursor_close(cursor) }
-    try body(cursor)
+    try LMDBEnvironment.withCursor(transaction, table, body)
   }
 }

@@ -164,11 +164,7 @@ private struct LMDBWriter {
   private func withCursor(
     _ table: MDB_dbi, _ body: (OpaquePointer) throws(StoreError) -> Void
   ) throws(StoreError) {
-    var opened: OpaquePointer?
-    try LMDBEnvironment.check(mdb_cursor_open(transaction, table, &opened), "opening a cursor")
-    guard let cursor = opened else { throw .unavailable("no cursor") }
-    defer { mdb_cursor_close(cursor) }
-    try body(cursor)
+    try LMDBEnvironment.withCursor(transaction, table, body)
   }
 }
 

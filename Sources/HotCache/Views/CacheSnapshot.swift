@@ -19,6 +19,15 @@ public enum CacheState: Hashable, Sendable {
   }
 }
 
+/// How far a cache has come that moves from memory back to its files.
+public enum CacheRestoring: Hashable, Sendable {
+  case underway
+  /// It is there, or was there already.
+  case done
+  /// The files still cannot serve; memory goes on answering.
+  case failed(String)
+}
+
 /// One state of the cache. It lives for the length of `CacheViews.read` and cannot leave it.
 public struct CacheSnapshot: ~Copyable {
   private let reading: Reading

@@ -1,4 +1,5 @@
 import Platform
+public import SyncCore
 
 /// Read access to the cache, from any thread that may block.
 public final class CacheViews: Sendable {
@@ -11,6 +12,7 @@ public final class CacheViews: Sendable {
   }
 
   private let current: Lock<Current>
+  private let reads = Lock(ReadWatch())
 
   init(store: any CacheStore, state: CacheState) {
     current = Lock(Current(store: store, state: state))
@@ -24,6 +26,8 @@ public final class CacheViews: Sendable {
     _ body: (borrowing CacheSnapshot) throws(CacheError) -> Result
   ) throws(CacheError) -> Result {
     let (store, state) = current.withLock { ($0.store, $0.state) }
+    let read = reads.withLock { $0.began() }
+    defer { reads.withLock { $0.ended(read) } }
     do throws(StoreReadError<CacheError>) {
       return try store.read { snapshot throws(CacheError) in
         let view: CacheSnapshot
@@ -44,6 +48,12 @@ public final class CacheViews: Sendable {
       throw reason
     }
   }
+
+  /// Watches from now on for reads that take long.
+  public func watch(with clock: any SyncClock) { reads.withLock { $0.clock = clock } }
+
+  /// How long the slowest read has taken, or takes already, if that is five seconds or more.
+  public var slowestRead: Duration? { reads.withLock { $0.slowest } }
 
   /// How the cache stands.
   public var state: CacheState { current.withLock { $0.state } }

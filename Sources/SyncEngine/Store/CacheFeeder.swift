@@ -9,6 +9,8 @@ import SyncCore
 actor CacheFeeder {
   private let cache: HotCache
   private let tasks: any TaskSpawner
+  /// Moves a cache that went into memory back onto the disk.
+  private let restoring: Chore
   private var target = LogSequence.start
   private var applied = LogSequence.start
   private var isRunning = false
@@ -25,9 +27,10 @@ actor CacheFeeder {
   /// Entries folded between two looks at what else there is to do.
   private static let step = 4000
 
-  init(cache: HotCache, tasks: any TaskSpawner) {
+  init(cache: HotCache, tasks: any TaskSpawner, restoring: Chore) {
     self.cache = cache
     self.tasks = tasks
+    self.restoring = restoring
   }
 
   /// Tells that the log reaches to `head`, and returns at once.
@@ -68,6 +71,7 @@ actor CacheFeeder {
         break
       }
     }
+    if case .degraded = cache.views.state { await restoring.arm() }
     isRunning = false
     release { _ in true }
   }

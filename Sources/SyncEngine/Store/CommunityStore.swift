@@ -31,6 +31,8 @@ public final class CommunityStore: Sendable {
   public let log: EventLog
   public let cache: HotCache
   private let feeder: CacheFeeder
+  private let checkpoint: Chore
+  private let restoring: Chore
   private let lock: Lock<FolderLock?>
 
   static let logName = "log.sqlite"
@@ -41,13 +43,30 @@ public final class CommunityStore: Sendable {
   public var views: CacheViews { cache.views }
 
   private init(
-    folder: String, log: EventLog, cache: HotCache, feeder: CacheFeeder, lock: FolderLock
+    folder: String, log: EventLog, cache: HotCache, lock: FolderLock, clock: any SyncClock,
+    tasks: any TaskSpawner, limits: Limits
   ) {
     self.folder = folder
     self.log = log
     self.cache = cache
-    self.feeder = feeder
     self.lock = Lock(lock)
+    checkpoint = Chore(
+      "checkpoint",
+      schedule: UpkeepSchedule(
+        firstWait: limits.checkpointIdle, waitMax: limits.checkpointWaitMax),
+      clock: clock, tasks: tasks
+    ) { [weak log] in
+      // A log that is closed or cannot do it now loses nothing; whoever writes next hears why.
+      (try? await log?.checkpoint()) ?? true
+    }
+    restoring = Chore(
+      "cache restoring",
+      schedule: UpkeepSchedule(firstWait: limits.cacheRetry, waitMax: limits.cacheRetryMax),
+      clock: clock, tasks: tasks
+    ) { [weak cache] in
+      if let cache { await Self.restore(cache) } else { true }
+    }
+    feeder = CacheFeeder(cache: cache, tasks: tasks, restoring: restoring)
   }
 
   /// Opens the community in `folder`, or makes it where the folder is empty or missing. The cache
@@ -55,7 +74,7 @@ public final class CommunityStore: Sendable {
   public static func open(
     folder: String, clock: any SyncClock, tasks: any TaskSpawner,
     executors: StoreExecutors = .threads(), logOptions: LogOptions = LogOptions(),
-    cacheOptions: CacheOptions = CacheOptions()
+    cacheOptions: CacheOptions = CacheOptions(), limits: Limits = Limits()
   ) async throws(StoreError) -> CommunityStore {
     try Home.makeFolder(folder)
     let lock = try FolderLock(folder: folder)
@@ -65,9 +84,12 @@ public final class CommunityStore: Sendable {
       let cache = await HotCache.open(
         directory: folder + "/" + cacheName, log: log.reader, executor: executors.cache,
         options: cacheOptions)
-      let feeder = CacheFeeder(cache: cache, tasks: tasks)
-      await feeder.ring(try log.reader.head())
-      return CommunityStore(folder: folder, log: log, cache: cache, feeder: feeder, lock: lock)
+      let store = CommunityStore(
+        folder: folder, log: log, cache: cache, lock: lock, clock: clock, tasks: tasks,
+        limits: limits)
+      cache.views.watch(with: clock)
+      await store.feeder.ring(try log.reader.head())
+      return store
     } catch {
       throw StoreError.log(error)
     }
@@ -77,14 +99,14 @@ public final class CommunityStore: Sendable {
 
   public func ingest(_ batch: IngestBatch) async throws(LogError) -> IngestResult {
     let result = try await log.ingest(batch)
-    await feeder.ring(result.head)
+    await wrote(result.head)
     return result
   }
 
   @discardableResult
   public func note(_ fact: Fact) async throws(LogError) -> LogSequence {
     let sequence = try await log.note(fact)
-    await feeder.ring(sequence)
+    await wrote(sequence)
     return sequence
   }
 
@@ -94,25 +116,26 @@ public final class CommunityStore: Sendable {
   ) async throws(LogError) -> Message {
     let message = try await log.enqueue(
       event, to: relays, waitsFor: waitsFor, token: token, state: state)
-    await ring()
+    await wrote()
     return message
   }
 
   public func record(_ change: DeliveryChange) async throws(LogError) {
     try await log.record(change)
+    await checkpoint.postpone()
   }
 
   public func redate(
     _ message: MessageID, as event: VerifiedEvent
   ) async throws(LogError) -> Message {
     let redated = try await log.redate(message, as: event)
-    await ring()
+    await wrote()
     return redated
   }
 
   public func discard(_ message: MessageID) async throws(LogError) {
     try await log.discard(message)
-    await ring()
+    await wrote()
   }
 
   // MARK: The cache
@@ -131,16 +154,38 @@ public final class CommunityStore: Sendable {
   /// Why the cache could not be brought up to date, if it could not.
   public func cacheFailure() async -> CacheError? { await feeder.failure }
 
-  private func ring() async {
+  private func wrote() async {
     // As in `caughtUp`.
     guard let head = try? reader.head() else { return }
+    await wrote(head)
+  }
+
+  private func wrote(_ head: LogSequence) async {
     await feeder.ring(head)
+    await checkpoint.postpone()
+  }
+
+  /// Entries folded between two looks at what else there is to do.
+  private static let restoringStep = 4000
+
+  /// Moves the cache back onto the disk, step by step, so that it goes on being fed meanwhile.
+  private static func restore(_ cache: HotCache) async -> Bool {
+    while !Task.isCancelled {
+      switch await cache.restore(limit: restoringStep) {
+      case .underway: continue
+      case .done: return true
+      case .failed: return false
+      }
+    }
+    return false
   }
 
   // MARK: The end
 
   /// Brings everything to the disk, closes all files and gives the folder free.
   public func close() async {
+    await checkpoint.close()
+    await restoring.close()
     await feeder.close()
     await cache.close()
     await log.close()
