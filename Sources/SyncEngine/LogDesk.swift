@@ -52,6 +52,8 @@ actor LogDesk {
     try reader.deliveries(includingSent: false)
   }
 
+  func settings() throws(LogError) -> CommunitySettings { try CommunitySettings(reader) }
+
   /// The key that the relay was last seen to sign with.
   func relaySelf(_ relay: RelayURL) throws(LogError) -> PublicKey? {
     // As for `groups`: noting it twice does no harm.

@@ -88,4 +88,15 @@ import Testing
       intervals: [CoverageInterval(from: 401, to: 900, provedAt: 1000, method: .negentropy)])
     #expect(verdict([first, second], on: general).isComplete)
   }
+
+  @Test func `a gap of one replica is none where another was proved, and else it stays`() throws {
+    let other = try #require(RelayURL("ws://other.example:1"))
+    let gap = CoverageGap(
+      relay: other, scope: Scope(general), from: 100, to: 200, why: "restricted: not a member")
+    #expect(
+      verdict([try coverage(general, [(0, 900)])], gaps: [gap], on: general)
+        == Completeness.Verdict(isComplete: true, gaps: []))
+    let partly = verdict([try coverage(general, [(0, 150), (201, 900)])], gaps: [gap], on: general)
+    #expect(partly == Completeness.Verdict(isComplete: false, gaps: [gap]))
+  }
 }

@@ -13,29 +13,65 @@ extension Engine {
     guard !relays.isEmpty else { throw .noRelay }
     let before = await outboxEnds()
     let reached = try await reachRelays(within: plan.failAfter)
-    let tally = RoundTally(limits: limits) { [weak self] in await self?.advanced($0) }
+    rounds = [:]
+    var tallies: [(relay: RelayURL, tally: RoundTally)] = []
+    for relay in reached { tallies.append((relay: relay, tally: tally(for: relay))) }
     await withTaskGroup(of: Void.self) { group in
-      for relay in reached {
+      for (relay, tally) in tallies {
         group.addTask { await self.runRound(plan, relay, tally) }
       }
     }
-    if let failure = await tally.failure { throw .store(failure) }
+    for (_, tally) in tallies { if let failure = await tally.failure { throw .store(failure) } }
     if let failure = storeFailure { throw .store(failure) }
-    if let why = await tally.keyNeeded, let relay = reached.first { throw .keyNeeded(relay, why) }
-    if await tally.progress.received == 0, let relay = try await challenger(among: reached) {
-      throw .keyNeeded(relay, "it asks for AUTH and shows nothing without")
-    }
+    try await checkForKey(tallies)
     if Task.isCancelled || isStopped { throw .stopped }
-    _ = await waitOutbox(for: limits.publishMax + limits.answerIdleMax)
-    var summary = await tally.summary
+    await settleOutbox(at: reached)
+    var summary = SyncSummary()
+    var proofs: [RoundProof] = []
+    for (_, tally) in tallies {
+      summary.add(await tally.summary)
+      proofs.append(await tally.proof)
+    }
+    summary.isComplete = RoundProof.isComplete(proofs)
     await count(&summary, since: before)
     for relay in relays where !reached.contains(relay) {
       summary.relays[relay] = await links[relay]?.connection.machine.lastError ?? "not reached"
-      summary.isComplete = false
+      // A replica may lag behind; what the home has taken in since only the home can tell.
+      if relay == relays.first { summary.isComplete = false }
     }
     for relay in reached { summary.relays[relay] = Text?.none }
     await store.caughtUp()
     return summary
+  }
+
+  /// Throws where there is no key and every relay wants one; one that does without is enough.
+  private func checkForKey(
+    _ tallies: [(relay: RelayURL, tally: RoundTally)]
+  ) async throws(EngineError) {
+    var refusal: EngineError?
+    var received = 0
+    var isOneOpen = false
+    for (relay, tally) in tallies {
+      received += await tally.progress.received
+      if let why = await tally.keyNeeded {
+        refusal = refusal ?? .keyNeeded(relay, why)
+      } else {
+        isOneOpen = true
+      }
+    }
+    if isOneOpen && received > 0 { return }
+    if received == 0, refusal == nil,
+      let relay = try await challenger(among: tallies.map(\.relay))
+    {
+      refusal = .keyNeeded(relay, "it asks for AUTH and shows nothing without")
+    }
+    if let refusal { throw refusal }
+  }
+
+  /// Waits until relays that were reached have nothing more to take; the others are not waited for.
+  private func settleOutbox(at reached: [RelayURL]) async {
+    let deadline = ports.clock.uptime() + limits.publishMax + limits.answerIdleMax
+    _ = await wait(until: deadline) { await self.isOutboxAtRest(at: reached) }
   }
 
   /// A relay that has asked who we are, where there is no key to say it with.
@@ -100,8 +136,13 @@ extension Engine {
       me: me, tally: tally)
   }
 
-  private func advanced(_ progress: SyncProgress) {
-    self.progress = progress
+  private func tally(for relay: RelayURL) -> RoundTally {
+    RoundTally(limits: limits) { [weak self] in await self?.advanced($0, at: relay) }
+  }
+
+  private func advanced(_ round: SyncProgress, at relay: RelayURL) {
+    rounds[relay] = round
+    progress = rounds.values.reduce(into: SyncProgress()) { $0.add($1) }
     changed(.progress(progress))
   }
 
@@ -184,7 +225,7 @@ extension Engine {
   }
 
   private func runRound(_ plan: SyncPlan, _ relay: RelayURL) async {
-    let tally = RoundTally(limits: limits) { [weak self] in await self?.advanced($0) }
+    let tally = tally(for: relay)
     await runRound(plan, relay, tally)
     if let failure = await tally.failure { storeFailed(failure) }
   }
@@ -220,13 +261,13 @@ extension Engine {
   public func waitOutbox(for patience: Duration) async -> WaitOutcome {
     guard await prepare() else { return .impossible("stopped") }
     let deadline = ports.clock.uptime() + patience
-    let isReached = await wait(until: deadline) { await self.isOutboxAtRest() }
+    let isReached = await wait(until: deadline) { await self.isOutboxAtRest(at: relays) }
     if let failure = storeFailure { return .impossible(Text(failure.description)) }
     if isReached { return .reached }
     return isOnline ? .timedOut : .impossible("offline")
   }
 
-  private func isOutboxAtRest() async -> Bool {
+  private func isOutboxAtRest(at relays: [RelayURL]) async -> Bool {
     if storeFailure != nil { return true }
     for relay in relays {
       if let pump = links[relay]?.pump, await !pump.isAtRest { return false }
@@ -241,12 +282,14 @@ extension Engine {
     if !isOnline { return .impossible("offline") }
     let deadline = ports.clock.uptime() + patience
     let isReached = await wait(until: deadline) {
-      if storeFailure != nil || relays.contains(where: isRefused) { return true }
+      if storeFailure != nil || relays.allSatisfy(isRefused) { return true }
       return await status().isLive
     }
     if let failure = storeFailure { return .impossible(Text(failure.description)) }
-    for relay in relays {
-      if case .refused(let why) = links[relay]?.state { return .impossible(why) }
+    if relays.allSatisfy(isRefused), let home = relays.first,
+      case .refused(let why) = links[home]?.state
+    {
+      return .impossible(why)
     }
     return isReached ? .reached : .timedOut
   }
@@ -266,7 +309,8 @@ extension Engine {
           subscriptions: machine.wanted.compactMap { name in
             machine.subscription(name).map { SubscriptionStatus(name: name, state: $0) }
           },
-          isCaughtUp: link.caughtUp == link.readings && link.readings > 0, notice: link.notice))
+          isCaughtUp: link.caughtUp == link.readings && link.readings > 0, notice: link.notice,
+          offeredSelf: link.offeredSelf))
     }
     return EngineStatus(
       isOnline: isOnline, relays: statuses, outbox: outboxCounts, progress: progress)

@@ -32,6 +32,11 @@ public actor Engine: RelayReportSink {
   var isStopped = false
   var isOnline = false
   var progress = SyncProgress()
+  /// What the rounds that run, or ran last, have done, by relay.
+  var rounds: [RelayURL: SyncProgress] = [:]
+  /// Keys that documents name and on which no verdict was given yet, at most one a document read.
+  var selvesHeard: [(relay: RelayURL, key: PublicKey)] = []
+  var isJudgingSelf = false
   var storeFailure: LogError?
   var outboxCounts: [DeliveryState: Int] = [:]
   private var waiters = Waiters()
@@ -46,6 +51,8 @@ public actor Engine: RelayReportSink {
     /// Whether its document was asked for and came or did not.
     var hasAsked = false
     var notice: Text?
+    /// A key that its document names and that is not the accepted one.
+    var offeredSelf: PublicKey?
     /// Counts the times it became ready.
     var readings = 0
     /// The one up to which everything wanted was reconciled.
@@ -215,16 +222,8 @@ public actor Engine: RelayReportSink {
     links[relay]?.hasAsked = true
     guard let information else { return changed(.relay(relay)) }
     await links[relay]?.pump?.take(.dateWindow(information.dateWindow))
-    if let key = information.selfKey { await noteSelf(key, relay) }
+    if let key = information.selfKey { await heard(key, from: relay) }
     changed(.relay(relay))
-  }
-
-  private func noteSelf(_ key: PublicKey, _ relay: RelayURL) async {
-    do throws(LogError) {
-      if try await desk.relaySelf(relay) != key { try await store.note(.relaySelf(relay, key)) }
-    } catch {
-      storeFailed(error)
-    }
   }
 
   private func arrived(

@@ -34,6 +34,19 @@ public struct RelayStatus: Sendable, Hashable {
   public let isCaughtUp: Bool
   /// What the relay said last in a NOTICE.
   public let notice: Text?
+  /// A key that the relay names as its own now and that was not accepted.
+  public let offeredSelf: PublicKey?
+
+  /// Whether every wanted feed is live, or cannot be, and all of it caught up.
+  public var isLive: Bool {
+    state == .ready && isCaughtUp
+      && subscriptions.allSatisfy { feed in
+        switch feed.state {
+        case .live, .refused, .parked: true
+        case .wanted, .asked: false
+        }
+      }
+  }
 
   public func count(where isCounted: (SubscriptionState) -> Bool) -> Int {
     subscriptions.count { isCounted($0.state) }
@@ -54,19 +67,9 @@ public struct EngineStatus: Sendable, Hashable {
   public let outbox: [DeliveryState: Int]
   public let progress: SyncProgress
 
-  /// Whether every wanted feed of every relay is live, or cannot be, and all of it caught up.
-  public var isLive: Bool {
-    isOnline && !relays.isEmpty
-      && relays.allSatisfy { relay in
-        relay.state == .ready && relay.isCaughtUp
-          && relay.subscriptions.allSatisfy { feed in
-            switch feed.state {
-            case .live, .refused, .parked: true
-            case .wanted, .asked: false
-            }
-          }
-      }
-  }
+  /// Whether one relay at least has every wanted feed live, or as far as it can be, and all of it
+  /// caught up: the relays of a community are replicas, and reading takes any of them.
+  public var isLive: Bool { isOnline && relays.contains(where: \.isLive) }
 }
 
 /// Something that a view may want to look at again.

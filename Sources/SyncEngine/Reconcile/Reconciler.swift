@@ -121,7 +121,7 @@ struct Reconciler: Sendable {
       }
       var isWhole = end == .drained
       if isTrial, case .refused = end { isWhole = true }
-      await tally.ended(isWhole)
+      await tally.ended(scope, isWhole)
       return end
     } catch {
       await tally.failed(error)

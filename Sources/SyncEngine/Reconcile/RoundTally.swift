@@ -2,11 +2,13 @@ import EventLog
 import Nostr
 import SyncCore
 
-/// Adds up what the walks of one round bring, and what they learn that later walks need.
+/// Adds up what the walks of one round at one relay bring, and what they learn that later walks need.
 actor RoundTally {
   private(set) var summary = SyncSummary()
   private(set) var progress = SyncProgress()
   private(set) var failure: LogError?
+  private var walked: Set<Text> = []
+  private var unproved: Set<Text> = []
   /// The relay wants a key and there is none.
   private(set) var keyNeeded: Text?
   private var groups: Set<Text> = []
@@ -23,9 +25,10 @@ actor RoundTally {
 
   func planned(_ scopes: Int) { progress.scopesKnown += scopes }
 
-  func ended(_ isWhole: Bool) async {
+  func ended(_ scope: Scope, _ isWhole: Bool) async {
     progress.scopesDone += 1
-    if !isWhole { summary.isComplete = false }
+    walked.insert(scope.key)
+    if !isWhole { unproved.insert(scope.key) }
     await onProgress(progress)
   }
 
@@ -45,8 +48,11 @@ actor RoundTally {
   func note(_ gaps: [CoverageGap]) {
     guard !gaps.isEmpty else { return }
     summary.gaps += gaps
-    summary.isComplete = false
+    unproved.formUnion(gaps.map(\.scope.key))
   }
+
+  /// What of the round was proved.
+  var proof: RoundProof { RoundProof(walked: walked, unproved: unproved) }
 
   func failed(_ error: LogError) { failure = failure ?? error }
 

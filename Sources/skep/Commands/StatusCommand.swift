@@ -27,10 +27,12 @@ enum StatusCommand: Command {
 struct StatusSnapshot {
   let name: String
   let relays: [RelayURL]
+  let settings: CommunitySettings
   let coverage: [LoggedCoverage]
   let gaps: [CoverageGap]
   let deliveries: [Delivery]
   let cacheState: CacheState
+  let slowestRead: Duration?
   let applied: LogSequence
   let head: LogSequence
   let counts: LogCounts
@@ -44,10 +46,12 @@ struct StatusSnapshot {
   init(name: CommunityName, log: LogReader, views: CacheViews, relays: [RelayURL]) throws {
     self.name = name.text
     self.relays = relays
+    settings = try CommunitySettings(log)
     coverage = try log.coverage()
     gaps = try log.gaps()
     deliveries = try log.deliveries(includingSent: true)
     (applied, cacheState) = try views.read { snapshot in (snapshot.applied, snapshot.state) }
+    slowestRead = views.slowestRead
     head = try log.head()
     counts = try log.counts()
   }
@@ -59,7 +63,10 @@ struct StatusSnapshot {
       let rejects = counts.rejects.filter { $0.relay == relay }
       let faults = counts.faults.filter { $0.relay == relay }
       return .object(
-        [("url", JSON(relay.description))] + known
+        [
+          ("url", JSON(relay.description)),
+          ("offered_self", JSON(settings.offeredSelves[relay]?.hex)),
+        ] + known
           + [
             (
               "rejected",
@@ -72,12 +79,14 @@ struct StatusSnapshot {
           ])
     }
     return [
-      "type": "status", "community": JSON(name), "relays": .array(relayRows),
+      "type": "status", "community": JSON(name), "self": JSON(settings.relaySelf?.hex),
+      "relays": .array(relayRows),
       "coverage": .array(coverage.map(Rows.coverage)), "gaps": .array(gaps.map(Rows.gap)),
       "outbox": Rows.outboxCounts(deliveries),
       "cache": [
         "state": JSON(cacheState.name), "applied": .int(applied.number),
         "head": .int(head.number),
+        "slowest_read_seconds": JSON(slowestRead.map { Int($0.components.seconds) }),
       ],
       "log": [
         "events": JSON(counts.events), "bytes": JSON(counts.bytes),
@@ -100,6 +109,9 @@ struct StatusSnapshot {
       "log        \(Progress.grouped(counts.events)) events, \(Progress.grouped(counts.bytes / 1024)) KiB"
     )
     lines.append("cache      \(cacheState.name), \(applied) of \(head) entries folded")
+    if let slowestRead {
+      lines.append("cache      a read took \(slowestRead.components.seconds) s, which lets it grow")
+    }
     let waiting = deliveries.filter { $0.state != .sent }
     lines.append(
       waiting.isEmpty
@@ -109,6 +121,7 @@ struct StatusSnapshot {
             let count = waiting.count { $0.state == state }
             return count > 0 ? "\(count) \(state.rawValue)" : nil
           }.joined(separator: ", "))
+    lines += settings.offerLines.map { "self       " + $0 }
     for row in coverage { lines += coverageLines(row) }
     for gap in gaps { lines.append("gap        " + Rows.gapLine(gap)) }
     for (reason, count) in rejectedByReason.sorted(by: { $0.key < $1.key }) {
@@ -125,7 +138,9 @@ struct StatusSnapshot {
 
   private func coverageLines(_ row: LoggedCoverage) -> [String] {
     row.intervals.map { interval in
-      "proved     \(SafeText.line(row.scope, cells: 60)): \(Rows.span(interval.from, interval.to)),"
+      "proved     "
+        + (relays.count > 1 ? "at \(SafeText.line(row.relay.description, cells: 60)) " : "")
+        + "\(SafeText.line(row.scope, cells: 60)): \(Rows.span(interval.from, interval.to)),"
         + " by \(interval.method.rawValue) at \(TimeWords.rfc3339(interval.provedAt))"
     }
   }

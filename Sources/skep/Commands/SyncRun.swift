@@ -81,6 +81,11 @@ struct SyncRun {
   private func report(_ summary: SyncSummary) throws {
     if context.wantsJSON { return try context.out.write(row: Rows.summary(summary)) }
     for line in Rows.summaryLines(summary) { try context.out.write(line: line) }
+    for (relay, why) in summary.relays.sorted(by: { $0.key < $1.key }) {
+      guard let why else { continue }
+      context.talk.say("\(relay) was not reached: \(SafeText.line(why, cells: 200))")
+    }
+    for line in try CommunitySettings(community.store.reader).offerLines { context.talk.say(line) }
   }
 
   // MARK: Following

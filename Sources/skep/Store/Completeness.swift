@@ -38,7 +38,7 @@ struct Completeness {
     let touched = proved.filter { ScopeRelation.overlap($0.scope.filter, filter) }
     let touchedGaps = recorded.filter { gap in
       ScopeRelation.overlap(gap.scope.filter, filter) && gap.to >= from
-        && gap.from <= filter.until ?? .init(.max)
+        && gap.from <= filter.until ?? .init(.max) && !isProved(gap)
     }
     let scopes = Dictionary(grouping: touched, by: \.scope.key)
     var gaps = touchedGaps
@@ -56,6 +56,14 @@ struct Completeness {
     }
     if isAnyWhole { return Verdict(isComplete: true, gaps: []) }
     return Verdict(isComplete: !touched.isEmpty && gaps.isEmpty, gaps: gaps)
+  }
+
+  /// Whether relays were proved to have been read for all of a gap that another one left: what one
+  /// replica lacks or refuses takes nothing from the others.
+  private func isProved(_ gap: CoverageGap) -> Bool {
+    let intervals = proved.filter { ScopeRelation.contains($0.scope.filter, gap.scope.filter) }
+      .flatMap(\.intervals)
+    return CoverageMap(intervals).contains(from: gap.from, to: gap.to)
   }
 
   /// The spans that no relay was proved to have been read for. Without an upper bound the answer
