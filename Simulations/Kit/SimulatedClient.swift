@@ -163,7 +163,7 @@ package final class SimulatedClient {
     case .unanswered(let id, let isHanded, let why):
       pump(.unanswered(id, isHanded: isHanded, why))
     case .state(let state): entered(state)
-    case .subscription, .notice: break
+    case .subscription, .notice, .negotiated, .negotiationEnded: break
     }
   }
 

@@ -151,6 +151,15 @@ public final class LogReader: Sendable {
     }
   }
 
+  /// The kind of an event; nil where the log has none of that id.
+  public func kind(of id: EventID) throws(LogError) -> EventKind? {
+    try read { database, _ throws(LogError) in
+      try database.first("SELECT kind FROM event WHERE id = ?", [.bytes(id.bytes)]) {
+        EventKind(UInt16(truncatingIfNeeded: $0.int(0)))
+      }
+    }
+  }
+
   /// The relays that served an event, the first of them first, and when each did.
   public func provenance(
     of id: EventID

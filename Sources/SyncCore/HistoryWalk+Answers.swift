@@ -333,11 +333,17 @@ extension HistoryWalk {
 
   /// The span is proved but for the seconds in which the page left an event in doubt.
   private func proof(from: Timestamp, to: Timestamp, _ page: PageTally?) -> Findings {
+    Self.proof(from: from, to: to, doubts: page?.doubts ?? [])
+  }
+
+  static func proof(
+    from: Timestamp, to: Timestamp, doubts: [PageTally.Doubt]
+  ) -> Findings {
     var findings = Findings()
     var lower = from
-    for doubt in Self.spans(of: page?.doubts ?? [], from: from, to: to) {
+    for doubt in spans(of: doubts, from: from, to: to) {
       if lower < doubt.from { findings.proofs.append(Span(from: lower, to: doubt.from - 1)) }
-      findings.gaps.append(Gap(span: doubt, why: Self.doubtful))
+      findings.gaps.append(Gap(span: doubt, why: doubtful))
       lower = doubt.to + 1
     }
     if lower <= to { findings.proofs.append(Span(from: lower, to: to)) }

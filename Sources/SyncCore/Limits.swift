@@ -73,6 +73,25 @@ public struct Limits: Sendable, Hashable {
   public var profilesMax = 20_000
   public var groupsMax = 10_000
 
+  // Reconciliation by NIP-77.
+  /// How long a relay may take to say at all that it knows NIP-77.
+  public var negotiationProbeMax: Duration = .seconds(5)
+  /// How long it may take over its first message: it has a set to collect.
+  public var negotiationOpenMax: Duration = .seconds(30)
+  public var negotiationsOpenMax = 3
+  public var negotiationRoundsMax = 2000
+  /// After a relay was found not to do it.
+  public var negotiationRetryAfter: Duration = .seconds(3600)
+  /// Items of the local copy compared at once; more are compared in windows.
+  public var reconcileItemsMax = 500_000
+  /// Ids found missing in one session; the rest is found by another.
+  public var reconcileMissingMax = 250_000
+  /// Openings refused in a row for their size before the rest is paged.
+  public var reconcileRefusalsMax = 64
+  public var reconcileAttemptsMax = 3
+  public var idsPerRequest = 500
+  public var idRequestsAtOnce = 4
+
   // Outgoing messages.
   public var errorAttemptsMax = 6
   public var unknownPrefixAttemptsMax = 3

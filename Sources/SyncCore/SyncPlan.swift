@@ -17,6 +17,8 @@ public struct SyncPlan: Sendable, Hashable {
   public var until: Timestamp?
   /// Walks all of it, whatever was proved before.
   public var isFull = false
+  /// Where the relay serves NIP-77, compares all of it, whatever was proved before.
+  public var provesAll = false
   /// What is proved again although it was proved before, in seconds up to now.
   public var recentWindow: Int64
   /// How long to wait for a relay at all.

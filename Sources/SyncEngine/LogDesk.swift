@@ -5,8 +5,8 @@ import SyncCore
 
 /// Reads of the log and the cache that may wait for the disk, on a thread that may.
 actor LogDesk {
-  private let reader: LogReader
-  private let views: CacheViews
+  let reader: LogReader
+  let views: CacheViews
   private nonisolated let executor: any SerialExecutor
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }

@@ -110,9 +110,11 @@ extension ConnectionMachine {
     for name in liveOrder where lives[name]?.phase == .awaitingAuth { lives[name]?.phase = .idle }
     for id in askOrder where asks[id]?.phase == .awaitingAuth { asks[id]?.phase = .queued }
     for id in publishOrder { publishes[id]?.isAwaitingAuth = false }
+    releaseNegotiations()
   }
 
   private mutating func refuseAwaiting(_ why: Text) {
+    refuseAwaitingNegotiations(why)
     for name in liveOrder where lives[name]?.phase == .awaitingAuth { refuseLive(name, why) }
     for id in askOrder where asks[id]?.phase == .awaitingAuth { finish(id, .refused(why)) }
     for id in publishOrder where publishes[id]?.isAwaitingAuth == true {

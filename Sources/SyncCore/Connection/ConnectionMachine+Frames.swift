@@ -16,14 +16,17 @@ extension ConnectionMachine {
       case .authenticating, .ready: challenged(challenge, now)
       default: break
       }
-    case .count(let id, _, _), .negMessage(let id, _), .negError(let id, _, _): countUnknown(id)
+    case .negMessage(let id, let message): receivedNegMessage(id, message, now)
+    case .negError(let id, let text, let recordsMax):
+      if !negotiationRefused(id, text, recordsMax: recordsMax, now) { countUnknown(id) }
+    case .count(let id, _, _): countUnknown(id)
     }
   }
 
   mutating func malformed(_ error: FrameError, _ now: Duration) {
     guard case .badEvent(let id, let reason) = error else {
       faults.count(.malformedFrame)
-      return
+      return negotiationsHeardJunk(now)
     }
     faults.count(.unreadableEvent)
     guard let target = open[id]?.target else { return }
@@ -52,7 +55,7 @@ extension ConnectionMachine {
   }
 
   /// A relay may race a frame to an id that we have closed, which is no lie.
-  private mutating func countUnknown(_ id: SubscriptionID) {
+  mutating func countUnknown(_ id: SubscriptionID) {
     if !closed.contains(id) { faults.count(.unknownSubscription) }
   }
 
@@ -92,6 +95,7 @@ extension ConnectionMachine {
   }
 
   private mutating func receivedClosed(_ id: SubscriptionID, _ text: Text, _ now: Duration) {
+    if negotiationRefused(id, text, recordsMax: nil, now) { return }
     guard let request = open.removeValue(forKey: id) else {
       countUnknown(id)
       return
@@ -170,6 +174,7 @@ extension ConnectionMachine {
 
   private mutating func receivedNotice(_ text: Text, _ now: Duration) {
     effects.append(.notice(text))
+    if noticedByNegotiations(text, now) { return }
     let quiet = open.filter { !$0.value.hasProgress }.keys.sorted()
     if RefusalClass.subscriptionVerdict(text) == .crowded { return crowded(quiet, text, now) }
     switch RefusalClass(text) {

@@ -92,6 +92,7 @@ extension ConnectionMachine {
     drainAt = nil
     guard case .ready = state else { return }
     guard drainPublishes(now), drainLives(now, random) else { return }
+    drainNegotiations(now, random)
     drainAsks(now, random)
   }
 
@@ -205,6 +206,7 @@ extension ConnectionMachine {
     open = [:]
     closed.removeAll()
     for id in running { finish(id, end) }
+    disconnectNegotiations(.disconnected)
     for name in liveOrder {
       if case .refused = lives[name]?.phase { continue }
       lives[name]?.phase = .idle

@@ -38,6 +38,9 @@ public struct ConnectionMachine: Sendable {
   var closed: RecentIDs
   var publishes: [EventID: Publish] = [:]
   var publishOrder: [EventID] = []
+  /// NIP-77 sessions, in the order in which they were asked for.
+  var negotiations: [AskID: Negotiation] = [:]
+  var negotiationOrder: [AskID] = []
   /// Whether this relay's OKs name the event; until one did, one event is in flight at a time.
   var namesEvents = false
   /// What the relay was found to keep open.
@@ -163,6 +166,10 @@ public struct ConnectionMachine: Sendable {
     case .ask(let id, let request): ask(id, request, now)
     case .cancel(let id): cancel(id)
     case .publish(let event): publish(event, now)
+    case .negotiate(let id, let filter, let opening, let openMax):
+      negotiate(id, filter, opening, openMax: openMax, now)
+    case .reply(let id, let message): reply(id, message)
+    case .closeNegotiation(let id): closeNegotiation(id)
     case .tick: tick(now, random)
     }
     // A page streams in without giving cause to look at all that waits.
@@ -205,10 +212,13 @@ public struct ConnectionMachine: Sendable {
     case .stopped, .suspended, .refused: break
     }
     if let deadline = auth.deadline { times.append(deadline) }
-    if let unreachedSince, !asks.isEmpty { times.append(unreachedSince + limits.unreachedMax) }
+    if let unreachedSince, !asks.isEmpty || !negotiations.isEmpty {
+      times.append(unreachedSince + limits.unreachedMax)
+    }
     if let drainAt { times.append(drainAt) }
     times += open.values.compactMap(\.deadline)
     times += publishes.values.map(\.deadline)
+    times += negotiationDeadlines
     for live in lives.values { if case .waiting(let until) = live.phase { times.append(until) } }
     for ask in asks.values { if case .waiting(let until) = ask.phase { times.append(until) } }
     return times.min()
@@ -295,6 +305,7 @@ extension ConnectionMachine {
     disconnect(.refused(why))
     for id in askOrder { effects.append(.answered(id, .refused(why))) }
     forgetAsks()
+    dropNegotiations(.refused(.unsupported(why)))
     enter(.refused(why))
   }
 
@@ -313,6 +324,7 @@ extension ConnectionMachine {
     disconnect(ending)
     for id in askOrder { effects.append(.answered(id, ending)) }
     forgetAsks()
+    dropNegotiations(next == .suspended ? .disconnected : .cancelled)
     enter(next)
   }
 
@@ -371,5 +383,6 @@ extension ConnectionMachine {
     tickAuth(now)
     tickRequests(now, random)
     tickPublishes(now)
+    tickNegotiations(now)
   }
 }

@@ -78,6 +78,12 @@ extension ConnectionMachine {
     case ask(AskID, HistoryWalk.Request)
     case cancel(AskID)
     case publish(Event)
+    /// Compare a set by NIP-77: the filter, our first message, and how long the answer may take.
+    case negotiate(AskID, Filter, [UInt8], openMax: Duration)
+    /// Our answer to the relay's last message of that session.
+    case reply(AskID, [UInt8])
+    /// That session has served its purpose, or is given up.
+    case closeNegotiation(AskID)
     /// Time has reached `deadline`.
     case tick
   }
@@ -111,6 +117,9 @@ extension ConnectionMachine {
     case verdict(EventID, accepted: Bool, Text)
     /// No answer will come for this event; where it was handed over, its fate is unknown.
     case unanswered(EventID, isHanded: Bool, Text)
+    /// The relay's message in a NIP-77 session; it waits for our reply or the end.
+    case negotiated(AskID, [UInt8])
+    case negotiationEnded(AskID, NegotiationEnd)
     case state(ConnectionState)
     case notice(Text)
   }

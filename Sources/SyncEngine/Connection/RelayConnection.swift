@@ -10,11 +10,11 @@ import SyncCore
 /// before the next is pulled once a small buffer is full; so the store sets the pace of the socket.
 actor RelayConnection {
   nonisolated let url: RelayURL
-  private let ports: Ports
+  let ports: Ports
   private let signer: (any Signer)?
   private let verifier: Verifier
   private let sink: any RelayReportSink
-  private let limits: Limits
+  let limits: Limits
   private(set) var machine: ConnectionMachine
 
   private var link: (any TransportLink)?
@@ -30,6 +30,8 @@ actor RelayConnection {
   private var faultAlarm = Alarm()
   private var ledger: FaultLedger
   private var askNext: UInt64 = 1
+  var negotiations: [AskID: OpenNegotiation] = [:]
+  var negentropy = NegentropySupport.unknown
   private var pages: [AskID: OpenPage] = [:]
   private var liveEvents: [Event] = []
   private var liveRejects: [Reject] = []
@@ -89,8 +91,7 @@ actor RelayConnection {
   func fetch(
     _ request: HistoryWalk.Request, overflow: @escaping PageOverflow = { _, _ in }
   ) async -> FetchedPage {
-    let id = AskID(askNext)
-    askNext += 1
+    let id = nextAsk()
     let now = ports.clock.now()
     let tally: @Sendable () -> PageTally = { request.tally(now: now) }
     return await withTaskCancellationHandler {
@@ -107,11 +108,16 @@ actor RelayConnection {
     }
   }
 
+  func nextAsk() -> AskID {
+    defer { askNext += 1 }
+    return AskID(askNext)
+  }
+
   private func cancel(_ id: AskID) async { await take(.cancel(id)) }
 
   // MARK: The machine
 
-  private func step(_ input: ConnectionMachine.Input) -> [ConnectionMachine.Effect] {
+  func step(_ input: ConnectionMachine.Input) -> [ConnectionMachine.Effect] {
     let effects = machine.handle(input, at: ports.clock.uptime(), using: ports.random)
     if let due = ledger.due(machine.faults) {
       faultAlarm.set(due, "relay faults", ports) { [weak self] in await self?.faultsDue() }
@@ -122,7 +128,7 @@ actor RelayConnection {
     return effects
   }
 
-  private func take(_ input: ConnectionMachine.Input) async {
+  func take(_ input: ConnectionMachine.Input) async {
     // The machine has moved before the first suspension: an input that arrives while an effect is
     // running meets a settled state.
     for effect in step(input) { await perform(effect) }
@@ -135,7 +141,7 @@ actor RelayConnection {
 
   /// Performs effects from a place that must not wait. Frames leave in order, because they are
   /// queued before this returns.
-  private func performLater(_ effects: [ConnectionMachine.Effect]) {
+  func performLater(_ effects: [ConnectionMachine.Effect]) {
     var rest: [ConnectionMachine.Effect] = []
     for effect in effects {
       if case .send(let frame) = effect { writer?.send(frame) } else { rest.append(effect) }
@@ -169,6 +175,8 @@ actor RelayConnection {
       await report(.verdict(id, accepted: isAccepted, text))
     case .unanswered(let id, let isHanded, let why):
       await report(.unanswered(id, isHanded: isHanded, why))
+    case .negotiated(let id, let message): await negotiated(id, message)
+    case .negotiationEnded(let id, let end): finishNegotiation(id, .ended(end))
     case .state(let state): await report(.state(state))
     case .notice(let text): await report(.notice(text))
     }

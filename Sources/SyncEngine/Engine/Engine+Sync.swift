@@ -16,9 +16,10 @@ extension Engine {
     rounds = [:]
     var tallies: [(relay: RelayURL, tally: RoundTally)] = []
     for relay in reached { tallies.append((relay: relay, tally: tally(for: relay))) }
+    let whole = plan.provingAll
     await withTaskGroup(of: Void.self) { group in
       for (relay, tally) in tallies {
-        group.addTask { await self.runRound(plan, relay, tally) }
+        group.addTask { await self.runRound(whole, relay, tally) }
       }
     }
     for (_, tally) in tallies { if let failure = await tally.failure { throw .store(failure) } }
@@ -208,8 +209,9 @@ extension Engine {
       let reading = links[relay]?.readings ?? 0
       links[relay]?.isDue = false
       let isFirst = reconciledAt == nil
-      let plan = SyncPlan(
+      var plan = SyncPlan(
         followedExtent, recentWindow: isFirst ? limits.recentWindow : limits.resumeOverlap)
+      plan.provesAll = isFirst
       reconciledAt = ports.clock.uptime()
       await runRound(plan, relay)
       // A round through which the connection did not hold has caught up with nothing.

@@ -21,12 +21,14 @@ struct Reconciler: Sendable {
 
   /// Runs a plan to its end, or until the task is cancelled or the store fails.
   func run(_ plan: SyncPlan) async {
+    // Asked once and before everything: every scope goes the one way or the other by it.
+    _ = await connection.servesNegentropy()
     switch plan.extent {
     case .everything: await runEverything(plan)
     case .community: await runCommunity(plan)
     case .groups(let groups):
       await walk(groups.flatMap(SyncScopes.group), plan)
-      await walkProfiles(plan)
+      await walkProfiles(of: groups, plan)
     }
   }
 
@@ -47,10 +49,17 @@ struct Reconciler: Sendable {
     let known = await desk.groups(now: ports.clock.now())
     let groups = Set(await tally.groupsListed).union(known).sorted().prefix(limits.groupsMax)
     await walk(groups.flatMap(SyncScopes.group), plan)
-    await walkProfiles(plan)
+    await walkProfiles(of: Array(groups), plan)
   }
 
-  private func walkProfiles(_ plan: SyncPlan) async {
+  private func walkProfiles(of groups: [Text], _ plan: SyncPlan) async {
+    if await connection.servesNegentropy() {
+      let now = ports.clock.now()
+      // Where the cache cannot tell, those of this round are asked for.
+      let known = try? await desk.people(
+        of: groups, since: now - limits.recentWindow, now: now, limit: limits.profilesMax)
+      await tally.learn(groups: [], people: known ?? [])
+    }
     let people = await tally.takePeople()
     let batches = stride(from: 0, to: people.count, by: limits.profilesPerRequest).map { start in
       Array(people[start..<min(start + limits.profilesPerRequest, people.count)])
@@ -106,15 +115,26 @@ struct Reconciler: Sendable {
     do throws(LogError) {
       let coverage =
         isRecorded ? try await desk.coverage(relay: relay, scope: scope) : CoverageMap()
-      let legs = plan.legs(over: coverage, now: ports.clock.now())
+      var isUnserved = isTrial && coverage.isEmpty
+      var isStranger = await isStranger(coverage)
+      let now = ports.clock.now()
+      var legs = plan.legs(over: coverage, now: now)
+      let hasNegentropy = await connection.servesNegentropy()
+      if hasNegentropy {
+        let windows = WindowRun(
+          scope: scope, isRecorded: isRecorded, floor: plan.since ?? 0, ceiling: plan.until,
+          needsSight: isUnserved || isStranger, reconciler: self)
+        let outcome = try await windows.run(plan.windows(over: coverage, now: now))
+        if outcome.isSeen { (isUnserved, isStranger) = (false, false) }
+        legs = SyncPlan.legs(legs, within: outcome.left)
+      }
       let options = HistoryWalk.Options(
         limits: limits, information: await connection.machine.information,
-        pageShown: await tally.pageShown(by: relay))
+        hasNegentropy: hasNegentropy, pageShown: await tally.pageShown(by: relay))
       let walk = HistoryWalk(scope.filter, legs: legs, options: options)
       let run = WalkRun(
-        scope: scope, isRecorded: isRecorded, isTrial: isTrial && coverage.isEmpty,
-        isStranger: await isStranger(coverage), floor: walk.floor, ceiling: walk.ceiling,
-        reconciler: self)
+        scope: scope, isRecorded: isRecorded, isTrial: isUnserved, isStranger: isStranger,
+        floor: walk.floor, ceiling: walk.ceiling, reconciler: self)
       let end = try await run.run(walk)
       if case .refused(let text) = end, me == nil, await asksForKey(text) {
         await tally.needsKey(text)
@@ -158,7 +178,13 @@ private struct WalkRun {
       var isServed = !isTrial && !isStranger
       while failure == nil {
         if Task.isCancelled { _ = walk.stop(.cancelled, why: "stopped before the end") }
-        guard case .ask(let request) = walk.next(now: reconciler.ports.clock.now()) else { break }
+        let step = walk.next(now: reconciler.ports.clock.now())
+        if case .reconcile(let second) = step {
+          let findings = walk.reconciled(await hasCompared(second))
+          failure = await reconciler.store(batch(nil, findings))
+          continue
+        }
+        guard case .ask(let request) = step else { break }
         let page = await fetch(request)
         var findings = walk.received(page.tally, page.end)
         if page.tally.delivered > 0 {
@@ -192,6 +218,16 @@ private struct WalkRun {
     return outcome.end
   }
 
+  /// Whether a second too dense for pages was read whole by NIP-77.
+  private func hasCompared(_ second: Timestamp) async -> Bool {
+    let run = WindowRun(
+      scope: scope, isRecorded: false, floor: floor, ceiling: ceiling, needsSight: true,
+      reconciler: reconciler)
+    // What goes wrong with the store is told to the tally, which ends the walk.
+    let outcome = try? await run.run([HistoryWalk.Leg(from: second, to: second)])
+    return outcome?.isProved ?? false
+  }
+
   private func fetch(_ request: HistoryWalk.Request) async -> FetchedPage {
     var page = await fetchOnce(request)
     // Nothing is missing where the genuine event is held, whoever served it.
@@ -222,8 +258,19 @@ private struct WalkRun {
     }
   }
 
-  private func batch(_ page: FetchedPage, _ findings: HistoryWalk.Findings) -> IngestBatch {
-    let now = reconciler.ports.clock.now()
+  private func batch(_ page: FetchedPage?, _ findings: HistoryWalk.Findings) -> IngestBatch {
+    reconciler.batch(
+      wanted(page?.events ?? []), page?.rejected ?? [], findings, scope, isRecorded: isRecorded)
+  }
+}
+
+extension Reconciler {
+  /// Events with what their arrival proved about a scope.
+  func batch(
+    _ events: [VerifiedEvent], _ rejected: [Reject], _ findings: HistoryWalk.Findings,
+    _ scope: Scope, isRecorded: Bool, by method: ProofMethod = .paging
+  ) -> IngestBatch {
+    let now = ports.clock.now()
     let gaps = findings.gaps.map { gap in
       CoverageGap(
         relay: relay, scope: scope, from: gap.span.from, to: gap.span.to, why: gap.why)
@@ -231,20 +278,17 @@ private struct WalkRun {
     let proofs = findings.proofs.map { span in
       CoverageProof(
         relay: relay, scope: scope,
-        interval: CoverageInterval(
-          from: span.from, to: span.to, provedAt: now, method: .paging))
+        interval: CoverageInterval(from: span.from, to: span.to, provedAt: now, method: method))
     }
     return IngestBatch(
-      events: wanted(page.events), rejected: page.rejected, source: relay, receivedAt: now,
+      events: events, rejected: rejected, source: relay, receivedAt: now,
       proofs: isRecorded ? proofs : [], gaps: gaps)
   }
-}
 
-extension Reconciler {
   /// Stores a batch and counts it.
   ///
   /// - Returns: What went wrong with the store.
-  fileprivate func store(_ batch: IngestBatch) async -> LogError? {
+  func store(_ batch: IngestBatch, via method: ProofMethod = .paging) async -> LogError? {
     await tally.learn(
       groups: batch.events.compactMap { verified in
         verified.event.kind == .groupMetadata ? verified.event.tags.firstValue("d")?.owned() : nil
@@ -254,7 +298,7 @@ extension Reconciler {
       return nil
     }
     do throws(LogError) {
-      await tally.stored(batch, try await intake.store(batch))
+      await tally.stored(batch, try await intake.store(batch), via: method)
       return nil
     } catch {
       await tally.failed(error)

@@ -32,10 +32,13 @@ actor RoundTally {
     await onProgress(progress)
   }
 
-  func stored(_ batch: IngestBatch, _ result: IngestResult) async {
+  func stored(_ batch: IngestBatch, _ result: IngestResult, via method: ProofMethod) async {
     summary.stored += result.appended
     summary.duplicates += result.duplicates
-    summary.viaPaging += result.appended
+    switch method {
+    case .negentropy: summary.viaNegentropy += result.appended
+    case .paging, .live: summary.viaPaging += result.appended
+    }
     for reject in batch.rejected { summary.rejected[reject.reason, default: 0] += 1 }
     note(batch.gaps)
     progress.stored += result.appended
