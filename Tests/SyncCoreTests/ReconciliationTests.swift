@@ -1,6 +1,7 @@
 import Nostr
-import SyncCore
 import Testing
+
+@testable import SyncCore
 
 /// A relay that does NIP-77 over a set of positions, and a log beside it.
 private struct Peers {
@@ -246,12 +247,13 @@ private struct Peers {
     #expect(peers.comparisons == 2)
   }
 
-  @Test func `an event that is not what was listed leaves its second unproven and no more`() throws {
+  @Test func `an event that is not what was listed leaves its second unproven and no more`() throws
+  {
     var run = machine()
     guard case .compare = run.next(now: 10_000) else { return }
     let all = positions(100, seconds: 50)
     _ = run.compared(.done(missing: all.map(\.id), isSeen: true, isWhole: true))
-    let doubt = PageTally.Doubt(id: all[7].id, oldest: 1007, newest: 1007)
+    let doubt = PageTally.Doubt(id: all[7].id, newest: 1007, oldest: 1007)
     let found = run.fetched(Set(all.map(\.id)), doubts: [doubt], .complete(.none))
     #expect(found.gaps.map(\.span) == [HistoryWalk.Span(from: 1007, to: 1007)])
     #expect(
