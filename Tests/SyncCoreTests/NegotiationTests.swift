@@ -165,6 +165,12 @@ import Testing
     #expect(bench.takeOpenings().count == 1)
   }
 
+  @Test func `a set that is too large is no reason to wait, whatever the prefix`() throws {
+    var (bench, id) = try opened()
+    bench.take(.received(.negError(id, "rate-limited: too many negentropy items", recordsMax: nil)))
+    #expect(bench.ends == [.negotiationEnded(AskID(1), .refused(.tooMany(recordsMax: nil)))])
+  }
+
   @Test func `a lost connection ends what was open on it and keeps what was not`() throws {
     var (bench, _) = try opened()
     for number in 2...6 {
@@ -188,6 +194,7 @@ import Testing
     ("blocked: Negentropy sync is disabled", false), ("blocked: too many query results", true),
     ("blocked: this query is too big", true), ("invalid: filter too large", true),
     ("blocked: too many concurrent sessions", false), ("closed: too slow", false),
+    ("rate-limited: too many negentropy items", true), ("rate-limited: slow down", false),
     ("error: shutting down", false), ("restricted: members only", false),
   ])
   func `only words about the size of the answer call for smaller windows`(

@@ -117,12 +117,15 @@ extension ConnectionMachine {
   private mutating func refuseNegotiation(
     _ id: AskID, _ text: Text, recordsMax: Int? = nil, _ now: Duration
   ) {
+    let refusal = NegotiationRefusal(text, recordsMax: recordsMax)
+    // LocalRelay says `rate-limited: too many negentropy items`, which no waiting helps.
+    if case .tooMany = refusal { return endNegotiation(id, .refused(refusal)) }
     switch RefusalClass(text) {
     case .rateLimited(let wait):
       budget.refused(retryAfter: wait, at: now)
       askAgain(id, text)
     case .authRequired: awaitAuth(id, text, now)
-    default: endNegotiation(id, .refused(NegotiationRefusal(text, recordsMax: recordsMax)))
+    default: endNegotiation(id, .refused(refusal))
     }
   }
 

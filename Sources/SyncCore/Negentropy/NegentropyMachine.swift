@@ -49,7 +49,6 @@ public struct NegentropyMachine: Sendable {
     var round = Round()
     while !reader.isAtEnd {
       let before = round.writer
-      let wasSkipping = round.isSkipping
       let bound = try reader.bound()
       let lower = round.index
       var upper = set.firstIndex(from: lower, notBefore: bound)
@@ -69,21 +68,19 @@ public struct NegentropyMachine: Sendable {
           round.isSkipping = true
           round.compare(theirs, with: set, in: lower..<upper)
         } else {
+          let start = round.writer.bytes.count
           round.endSkip()
-          upper = list(lower..<upper, until: bound, into: &round)
+          upper = list(lower..<upper, until: bound, from: start, into: &round)
         }
       case let mode:
         throw .malformed("an unknown mode \(mode)")
       }
       if isOver(round.writer.bytes.count) {
-        // A list that was cut short stands; anything else gives way to one fingerprint of all the
-        // rest, so that the other side comes back for it.
-        if !round.wroteList {
-          round.writer = before
-          round.isSkipping = wasSkipping
-          round.endSkip()
-          upper = lower
-        }
+        // A list stands, cut short or not; anything else gives way to one fingerprint of the rest,
+        // so that the other side comes back for it. That it leaves out this range and reaches back
+        // over the ranges skipped before it is what the reference does: the fingerprints differ,
+        // and the other side splits.
+        if !round.wroteList { round.writer = before }
         round.writer.append(.infinity, mode: NegentropyMode.fingerprint)
         round.writer.append(set.fingerprint(upper..<set.count))
         break
@@ -118,12 +115,10 @@ public struct NegentropyMachine: Sendable {
 
   /// Lists our ids of a range, as many as the frame holds, and returns where the list ends.
   private func list(
-    _ range: Range<Int>, until bound: NegentropyBound, into round: inout Round
+    _ range: Range<Int>, until bound: NegentropyBound, from start: Int, into round: inout Round
   ) -> Int {
     var end = range.lowerBound
-    while end < range.upperBound
-      && !isOver(round.writer.bytes.count + (end - range.lowerBound) * 32)
-    {
+    while end < range.upperBound && !isOver(start + (end - range.lowerBound) * 32) {
       end += 1
     }
     round.writer.append(

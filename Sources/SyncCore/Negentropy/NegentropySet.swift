@@ -45,11 +45,23 @@ public struct NegentropySet: Sendable {
     return low
   }
 
+  /// The same fingerprint by adding up the ids of the range: what the sums are measured against.
+  package func scannedFingerprint(_ range: Range<Int>) -> NegentropyFingerprint {
+    var sum = IDSum.zero
+    for index in range { sum.add(items[index].id) }
+    return Self.fingerprint(sum, count: range.count)
+  }
+
   /// The first 16 bytes of SHA-256 over the sum of the ids as little-endian numbers modulo 2^256,
   /// followed by their count.
   public func fingerprint(_ range: Range<Int>) -> NegentropyFingerprint {
-    var preimage = sums[range.upperBound].subtracting(sums[range.lowerBound]).littleEndianBytes
-    NegentropyWriter.appendVarint(UInt64(range.count), to: &preimage)
+    let sum = sums[range.upperBound].subtracting(sums[range.lowerBound])
+    return Self.fingerprint(sum, count: range.count)
+  }
+
+  private static func fingerprint(_ sum: IDSum, count: Int) -> NegentropyFingerprint {
+    var preimage = sum.littleEndianBytes
+    NegentropyWriter.appendVarint(UInt64(count), to: &preimage)
     let hash = preimage.withUnsafeBytes { SHA256.hash($0) }
     return NegentropyFingerprint(Array(hash.array.prefix(16)))
   }

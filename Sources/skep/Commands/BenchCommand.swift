@@ -12,7 +12,8 @@ enum BenchCommand: Command {
     "bench", "[NAME]…", count: 0...16,
     options: [
       .value("file", "FILE", "JSON lines to use instead of a corpus made here"),
-      .value("events", "N", "how many events to make; 100000 otherwise"),
+      .value("events", "N", "how many events to make; 100000 otherwise, 20000 for sync"),
+      .flag("negentropy", "for sync: the relay serves NIP-77"),
     ],
     about: "Measures, each time beside a limit that no program could pass; without a name, lists.",
     examples: ["skep bench import", "skep bench import --events 20000 --json"])
@@ -30,7 +31,9 @@ enum BenchCommand: Command {
   }
 
   private static let benches: [(name: String, about: String)] = [
-    ("import", "from a file to the durable log and the folded cache, against raw verification")
+    ("import", "from a file to the durable log and the folded cache, against raw verification"),
+    ("negentropy", "NIP-77 over two sets, and a large range's fingerprint against a scan of it"),
+    ("sync", "from a relay on the loopback to a folded cache, against import of the same"),
   ]
 
   static func run(_ context: Context) async throws -> ExitCode {
@@ -51,8 +54,13 @@ enum BenchCommand: Command {
         "there is no benchmark “\(SafeText.line(name, cells: 40))”"
           + (near.map { "; did you mean \($0)?" } ?? ""))
     }
-    for _ in names {
-      let figure = try await ImportBench(context).run()
+    for name in names {
+      let figure =
+        switch name {
+        case "negentropy": try NegentropyBench(context).run()
+        case "sync": try await SyncBench(context).run()
+        default: try await ImportBench(context).run()
+        }
       if let code = context.stop.code { return code }
       try report(figure, context)
     }
@@ -89,7 +97,7 @@ struct ImportBench {
   init(_ context: Context) { self.context = context }
 
   func run() async throws -> BenchCommand.Figure {
-    let scratch = try Scratch(context)
+    let scratch = try BenchScratch(context)
     let file: String
     if let given = context.invocation.value("file") {
       file = given
@@ -105,7 +113,7 @@ struct ImportBench {
     let memory = MemoryPeak()
     let clock = ContinuousClock()
     let start = clock.now
-    let tally = try await importFile(file, into: scratch, memory)
+    let tally = try await importFile(file, into: scratch.path + "/community", memory)
     let seconds = Progress.seconds(start.duration(to: clock.now))
     let after = await rawRate(sample)
     return BenchCommand.Figure(
@@ -117,11 +125,19 @@ struct ImportBench {
       ])
   }
 
+  /// How many events a second of a file are imported into a new folder.
+  func rate(of file: String, in folder: String) async throws -> Double {
+    let clock = ContinuousClock()
+    let start = clock.now
+    let tally = try await importFile(file, into: folder, MemoryPeak())
+    return Double(tally.stored) / max(Progress.seconds(start.duration(to: clock.now)), 1e-9)
+  }
+
   private func importFile(
-    _ file: String, into scratch: Scratch, _ memory: MemoryPeak
+    _ file: String, into folder: String, _ memory: MemoryPeak
   ) async throws -> IngestProgress {
     let store = try await CommunityStore.open(
-      folder: scratch.path + "/community", clock: context.clock, tasks: SystemTasks())
+      folder: folder, clock: context.clock, tasks: SystemTasks())
     let source = try ByteSource(path: file, stop: context.stop)
     let pipeline = IngestPipeline(store: store, work: work, clock: context.clock)
     let tally = try await pipeline.run(
@@ -156,22 +172,6 @@ struct ImportBench {
     _ = await sample.run(on: work)
     return Double(sample.count) / max(Progress.seconds(start.duration(to: clock.now)), 1e-9)
   }
-
-  /// A folder that is gone when the benchmark ends.
-  private final class Scratch {
-    let path: String
-
-    init(_ context: Context) throws {
-      let parent =
-        context.invocation.has("home") ? try context.home().path : NSTemporaryDirectory()
-      path = parent + "/skep-bench-\(ProcessInfo.processInfo.processIdentifier)"
-      try FileManager.default.createDirectory(
-        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    }
-
-    // Left-overs in a temporary folder do no harm.
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-  }
 }
 
 /// The most anonymous memory that this process was seen to hold: what the kernel cannot drop, so
@@ -196,4 +196,20 @@ final class MemoryPeak: Sendable {
     else { return 0 }
     return kibibytes * 1024
   }
+}
+
+/// A folder that is gone when the benchmark ends.
+final class BenchScratch {
+  let path: String
+
+  init(_ context: Context) throws {
+    let parent =
+      context.invocation.has("home") ? try context.home().path : NSTemporaryDirectory()
+    path = parent + "/skep-bench-\(ProcessInfo.processInfo.processIdentifier)"
+    try FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+  }
+
+  // Left-overs in a temporary folder do no harm.
+  deinit { try? FileManager.default.removeItem(atPath: path) }
 }
