@@ -2,6 +2,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 SWIFT ?= swift
 SECONDS_A_TARGET ?= 120
+KILLS ?= 200
+SEED ?= 1
 export SWIFT
 
 quiet := .ci/quiet
@@ -10,7 +12,7 @@ release := $(SWIFT) build -c release
 binary := .build/release/skep
 simulator := .build/release/skep-sim
 
-.PHONY: help setup build release test lint format tidy sim live fuzz bench coverage demo ci clean
+.PHONY: help setup build release test lint format tidy sim live torture fuzz bench coverage demo ci clean
 
 help: ## shows this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +44,10 @@ sim: release ## runs the kept simulation seeds
 live: build release ## runs the suite against relays that nobody here wrote
 	@SKEP_LIVE=1 SKEP_BIN=$(CURDIR)/$(binary) $(quiet) live \
 	  $(SWIFT) test --skip-build --disable-xctest --no-parallel --filter LiveTests
+
+torture: release ## kills the program KILLS times a relay while it writes, sends and receives OK
+	@python=$$(Tests/Peers/setup.sh)/bin/python && for relay in nostr-relay local-relay; do \
+	  $$python Tests/Peers/torture.py $(binary) $$relay $(KILLS) $(SEED) || exit 1; done
 
 fuzz: setup ## runs each fuzz target for SECONDS_A_TARGET seconds
 	@$(quiet) fuzz Tests/Fuzz/run.sh $(SECONDS_A_TARGET)

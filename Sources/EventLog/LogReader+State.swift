@@ -89,6 +89,18 @@ extension LogReader {
     try read { database, _ throws(LogError) in try MessageRow.message(token: token, in: database) }
   }
 
+  /// The latest date among the messages written last; nil where none was written.
+  public func lastWrittenDate() throws(LogError) -> Timestamp? {
+    try read { database, _ throws(LogError) in
+      try database.first(
+        """
+        SELECT max(created_at) FROM (SELECT e.created_at FROM message m JOIN event e ON e.id = m.event
+          ORDER BY m.id DESC LIMIT 20)
+        """, []
+      ) { $0.optionalTime(0) } ?? nil
+    }
+  }
+
   public func setting(_ key: String) throws(LogError) -> [UInt8]? {
     try read { database, _ throws(LogError) in
       try database.first("SELECT value FROM setting WHERE key = ?", [.string(key)]) { $0.bytes(0) }

@@ -22,6 +22,9 @@ enum Live {
   /// How often each crash test kills the program.
   static let killCount = environment["SKEP_LIVE_KILLS"].flatMap { Int($0) } ?? 3
 
+  /// How often the torture test kills the program, at each relay.
+  static let tortureKills = environment["SKEP_TORTURE_KILLS"].flatMap { Int($0) } ?? 10
+
   /// Draws the moments of the kills; printed by the tests, so that a run can be repeated.
   static let seed =
     environment["SKEP_LIVE_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<100_000)

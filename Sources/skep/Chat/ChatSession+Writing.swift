@@ -13,7 +13,7 @@ extension ChatSession {
     let group = try openGroup()
     try await publish(
       EventDraft(
-        createdAt: nextDate(), kind: .message, tags: Tags([["h", group]]),
+        createdAt: try nextDate(), kind: .message, tags: Tags([["h", group]]),
         content: try composed(text)))
   }
 
@@ -37,7 +37,7 @@ extension ChatSession {
       : replyTags(group, parent: parent)
     try await publish(
       EventDraft(
-        createdAt: nextDate(), kind: isComment ? .comment : .message, tags: tags,
+        createdAt: try nextDate(), kind: isComment ? .comment : .message, tags: tags,
         content: try composed(text)))
   }
 
@@ -78,13 +78,15 @@ extension ChatSession {
     }
   }
 
-  /// Now, or just after the message before it: what was written later must not be sorted earlier.
-  private func nextDate() -> Timestamp {
+  /// Now, or just after the message before it, also where another run of the program wrote that:
+  /// what was written later must not be sorted earlier.
+  private func nextDate() throws -> Timestamp {
     let time = now
-    guard let last = lastWritten, last >= time, last < time + Self.orderingSeconds else {
-      return time
-    }
-    return last + 1
+    let latest = time + Self.orderingSeconds
+    let last = try lastWritten ?? store.reader.lastWrittenDate()
+    // A date further ahead is of a clock that was set back since.
+    guard let last, last >= time, last <= latest else { return time }
+    return min(last + 1, latest)
   }
 
   private func publish(_ draft: EventDraft) async throws {
