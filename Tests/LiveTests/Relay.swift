@@ -103,7 +103,7 @@ final class Relay: Sendable {
     try #require(run.status == 0, "\(run.story)")
   }
 
-  private static func freePort() throws -> UInt16 {
+  static func freePort() throws -> UInt16 {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
     var address = sockaddr_in()

@@ -19,6 +19,26 @@ import Testing
     }
   }
 
+  @Test(arguments: [nil, 4096, 65_536] as [Int?])
+  func `a lean client finds the same, in fewer bytes where little is apart`(limit: Int?) throws {
+    var random = SeededNumbers(state: 78)
+    for size in [0, 1, 6, 7, 127, 128, 1499, 1500, 20_000] {
+      let all = (0..<size).map { _ in item(&random, times: 1 + size / 3) }
+      for share: UInt64 in [1, 3, 100] {
+        let ours = all.filter { _ in share == 1 || random.next() % share != 0 }
+        let theirs = all.filter { _ in random.next() % 100 != 0 }
+        let lean = try reconcile(
+          NegentropySet(ours), NegentropySet(theirs), limit: limit, cut: .lean)
+        #expect(lean.have == Set(ours.map(\.id)).subtracting(theirs.map(\.id)))
+        #expect(lean.need == Set(theirs.map(\.id)).subtracting(ours.map(\.id)))
+        #expect(lean.longest <= limit ?? .max)
+        guard size == 20_000, share == 100 else { continue }
+        let reference = try reconcile(NegentropySet(ours), NegentropySet(theirs), limit: limit)
+        #expect(lean.bytes < reference.bytes)
+      }
+    }
+  }
+
   @Test func `five thousand events of one second, half on each side, are told apart`() throws {
     var random = SeededNumbers(state: 5)
     let all = (0..<5000).map { _ in item(&random, times: 1) }
@@ -87,12 +107,14 @@ private struct Outcome {
   var need: Set<EventID> = []
   var rounds = 0
   var longest = 0
+  var bytes = 0
 }
 
 private func reconcile(
-  _ ours: NegentropySet, _ theirs: NegentropySet, limit: Int?
+  _ ours: NegentropySet, _ theirs: NegentropySet, limit: Int?,
+  cut: NegentropyMachine.Cut = .reference
 ) throws -> Outcome {
-  let client = NegentropyMachine(set: ours, isClient: true, frameBytesMax: limit)
+  let client = NegentropyMachine(set: ours, isClient: true, frameBytesMax: limit, cut: cut)
   let server = NegentropyMachine(set: theirs, isClient: false, frameBytesMax: limit)
   var outcome = Outcome()
   var question: [UInt8]? = client.opening()
@@ -100,6 +122,7 @@ private func reconcile(
     outcome.rounds += 1
     try #require(outcome.rounds < 1000, "the session does not end")
     let answer = try #require(try server.receive(message).answer)
+    outcome.bytes += message.count + answer.count
     outcome.longest = max(outcome.longest, message.count, answer.count)
     let step = try client.receive(answer)
     outcome.have.formUnion(step.have)

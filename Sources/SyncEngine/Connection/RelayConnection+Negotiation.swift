@@ -76,7 +76,7 @@ extension RelayConnection {
   ) async -> NegotiationOutcome {
     let id = nextAsk()
     let session = NegentropyMachine(
-      set: set, isClient: true, frameBytesMax: negotiationFrameMax ?? 4096)
+      set: set, isClient: true, frameBytesMax: negotiationFrameMax ?? 4096, cut: .lean)
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         if Task.isCancelled { return continuation.resume(returning: .ended(.cancelled)) }

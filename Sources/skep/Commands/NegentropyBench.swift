@@ -31,8 +31,9 @@ struct NegentropyBench {
     let sets = (ours: NegentropySet(ours), theirs: NegentropySet(theirs))
     let built = Progress.seconds(building.duration(to: clock.now))
     let start = clock.now
-    let session = try session(sets.ours, sets.theirs)
+    let session = try session(sets.ours, sets.theirs, .lean)
     let seconds = Progress.seconds(start.duration(to: clock.now))
+    let reference = try self.session(sets.ours, sets.theirs, .reference)
     let sums = rate { sets.ours.fingerprint(1..<sets.ours.count) }
     let scans = rate { sets.ours.scannedFingerprint(1..<sets.ours.count) }
     return BenchCommand.Figure(
@@ -40,7 +41,9 @@ struct NegentropyBench {
       extra: [
         ("items", JSON(itemsCount)), ("found", JSON(session.found)),
         ("rounds", JSON(session.rounds)), ("bytes", JSON(session.bytes)),
-        ("seconds", .double(seconds)), ("build_seconds", .double(built)),
+        ("seconds", .double(seconds)),
+        ("reference_bytes", JSON(reference.bytes)), ("reference_rounds", JSON(reference.rounds)),
+        ("build_seconds", .double(built)),
       ])
   }
 
@@ -57,9 +60,11 @@ struct NegentropyBench {
     var bytes = 0
   }
 
-  private func session(_ ours: NegentropySet, _ theirs: NegentropySet) throws -> Session {
+  private func session(
+    _ ours: NegentropySet, _ theirs: NegentropySet, _ cut: NegentropyMachine.Cut
+  ) throws -> Session {
     let client = NegentropyMachine(
-      set: ours, isClient: true, frameBytesMax: Self.frameBytesMax)
+      set: ours, isClient: true, frameBytesMax: Self.frameBytesMax, cut: cut)
     let server = NegentropyMachine(
       set: theirs, isClient: false, frameBytesMax: Self.frameBytesMax)
     var session = Session()
