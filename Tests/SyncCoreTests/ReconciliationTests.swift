@@ -62,7 +62,8 @@ private struct Peers {
       isInside($0, filter) && !(isUntilExclusive && $0.createdAt == filter.until)
     }
     if let cap, there.count > cap || isCapShort && there.count == cap {
-      return .ended(.refused(.tooMany(recordsMax: nil)))
+      let dates = here.map(\.createdAt).sorted()
+      return .tooManyThere(middle: dates.count < 256 ? nil : dates[dates.count / 2])
     }
     let client = NegentropyMachine(
       set: NegentropySet(here), isClient: true, frameBytesMax: 4096)
@@ -163,6 +164,18 @@ private struct Peers {
     #expect(peers.log == ids(peers.relay))
     #expect(CoverageMap(peers.intervals).contains(from: 0, to: 10_000))
     #expect(peers.comparisons < 80)
+  }
+
+  @Test func `where nearly all is here already, few windows are refused`() throws {
+    var peers = Peers()
+    peers.relay = positions(4000, seconds: 3600, from: 1_700_000_000)
+    peers.offered = Array(peers.relay.dropLast(40))
+    peers.log = ids(peers.offered)
+    peers.cap = 2500
+    var run = machine()
+    #expect(try peers.run(&run, now: 1_800_000_000) == [])
+    #expect(peers.log == ids(peers.relay))
+    #expect(peers.comparisons == 3)
   }
 
   // F172.

@@ -55,6 +55,9 @@ public struct ReconciliationMachine: Sendable {
     case done(missing: [EventID], isSeen: Bool, isWhole: Bool)
     /// The local copy has more than is compared at once; there, half of it lies on either side.
     case tooManyHere(middle: Timestamp)
+    /// The relay refused for the size of what it has. Where the local copy has a good part of it,
+    /// its middle is a better place to cut than the middle of the time.
+    case tooManyThere(middle: Timestamp?)
     case ended(NegotiationEnd)
   }
 
@@ -141,6 +144,7 @@ public struct ReconciliationMachine: Sendable {
       phase = .fetching(isWhole: isWhole)
       return .init()
     case .tooManyHere(let middle): return split(window, at: middle)
+    case .tooManyThere(let middle): return tooMany(window, middle)
     case .ended(.refused(let refusal)): return refused(window, refusal)
     case .ended(.disconnected):
       return tryAgain(atMost: options.limits.walkDisconnectsMax)
@@ -153,14 +157,19 @@ public struct ReconciliationMachine: Sendable {
   ) -> HistoryWalk.Findings {
     self.refusal = refusal
     switch refusal {
-    case .tooMany:
-      refusals += 1
-      // A relay that refuses everything for its size would be asked second by second.
-      if refusals >= options.limits.reconcileRefusalsMax { return leaveAll() }
-      return split(window, at: nil)
+    case .tooMany: return tooMany(window, nil)
     case .unsupported, .silent: return leaveAll()
     case .failed: return tryAgain(atMost: options.limits.reconcileAttemptsMax)
     }
+  }
+
+  private mutating func tooMany(
+    _ window: Window, _ middle: Timestamp?
+  ) -> HistoryWalk.Findings {
+    refusals += 1
+    // A relay that refuses everything for its size would be asked second by second.
+    if refusals >= options.limits.reconcileRefusalsMax { return leaveAll() }
+    return split(window, at: middle)
   }
 
   /// Cuts a window in two; one second alone is compared without its neighbours, and then left.

@@ -83,6 +83,9 @@ struct WindowRun: Sendable {
 
   // MARK: Comparing
 
+  /// From so many items on, where they lie tells where the relay's lie.
+  private static let tellingCount = 256
+
   private func compare(_ filter: Filter) async -> ReconciliationMachine.Comparison {
     do throws(ItemsError) {
       switch try await items.items(filter, limit: limits.reconcileItemsMax) {
@@ -90,7 +93,7 @@ struct WindowRun: Sendable {
       case .all(let set):
         let outcome = await connection.negotiate(
           filter, over: set, openMax: limits.negotiationOpenMax)
-        return try await comparison(outcome, itemsCount: set.count)
+        return try await comparison(outcome, over: set)
       }
     } catch {
       // Without a copy to compare there are still pages.
@@ -99,15 +102,18 @@ struct WindowRun: Sendable {
   }
 
   private func comparison(
-    _ outcome: NegotiationOutcome, itemsCount: Int
+    _ outcome: NegotiationOutcome, over set: NegentropySet
   ) async throws(ItemsError) -> ReconciliationMachine.Comparison {
     switch outcome {
     case .compared(let listed, let lacking, let isWhole):
       return .done(
         missing: try await items.missing(listed),
-        isSeen: !listed.isEmpty || lacking < itemsCount, isWhole: isWhole)
+        isSeen: !listed.isEmpty || lacking < set.count, isWhole: isWhole)
     case .ended(let end):
       switch end {
+      case .refused(.tooMany):
+        let isTelling = set.count >= Self.tellingCount
+        return .tooManyThere(middle: isTelling ? set[set.count / 2].createdAt : nil)
       case .refused(.silent), .refused(.unsupported):
         if case .refused(let refusal) = end { await connection.refusedNegentropy(refusal) }
       case .refused, .disconnected, .cancelled: break
