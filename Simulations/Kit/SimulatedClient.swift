@@ -151,7 +151,7 @@ package final class SimulatedClient {
       link = nil
     case .send(let frame): link?.sendUp(frame)
     case .ping: link?.ping()
-    case .sign(let challenge): sign(challenge)
+    case .sign(let challenge, _): sign(challenge)
     case .event(.ask(let id), let event, let fit): add(event, fit, to: id)
     case .event(.live, let event, _): addLive(event)
     case .unreadable(.ask(let id), _): round?.pages[id]?.tally.addUnreadable()
@@ -163,7 +163,7 @@ package final class SimulatedClient {
     case .unanswered(let id, let isHanded, let why):
       pump(.unanswered(id, isHanded: isHanded, why))
     case .state(let state): entered(state)
-    case .subscription, .notice, .negotiated, .negotiationEnded: break
+    case .subscription, .resumed, .measureClock, .notice, .negotiated, .negotiationEnded: break
     }
   }
 

@@ -11,6 +11,18 @@ package final class DocumentFetcher: RelayInformationFetcher {
   package init(limits: SocketLimits = .init()) { self.limits = limits }
 
   package func document(of url: RelayURL) async throws(TransportError) -> [UInt8] {
+    let response = try await response(of: url)
+    guard response.status == 200 else { throw .refused("the answer was HTTP \(response.status)") }
+    return response.body
+  }
+
+  package func answer(of url: RelayURL) async throws(TransportError) -> RelayAnswer {
+    let response = try await response(of: url)
+    return RelayAnswer(
+      document: response.status == 200 ? response.body : nil, date: response.date)
+  }
+
+  private func response(of url: RelayURL) async throws(TransportError) -> Response {
     guard url.isSecure || url.isLoopback else {
       throw .refused("plain http:// reaches only this machine; use wss://\(url.hostAndPort)")
     }
@@ -22,7 +34,7 @@ package final class DocumentFetcher: RelayInformationFetcher {
   }
 
   private static func fetch(_ address: URL, host: String, bytesMax: Int) async
-    -> Result<[UInt8], TransportError>
+    -> Result<Response, TransportError>
   {
     var request = URLRequest(url: address, cachePolicy: .reloadIgnoringLocalCacheData)
     request.setValue("application/nostr+json", forHTTPHeaderField: "Accept")
@@ -45,12 +57,35 @@ package final class DocumentFetcher: RelayInformationFetcher {
   }
 }
 
+/// What the server said, as far as it was read.
+private struct Response: Sendable {
+  var status = 0
+  var date: Timestamp?
+  var body: [UInt8] = []
+
+  init() {}
+
+  init(_ response: HTTPURLResponse) {
+    status = response.statusCode
+    date = response.value(forHTTPHeaderField: "Date").flatMap(Self.timestamp)
+  }
+
+  /// RFC 9110: `Sun, 06 Nov 1994 08:49:37 GMT`.
+  private static func timestamp(_ text: String) -> Timestamp? {
+    let format = DateFormatter()
+    format.locale = Locale(identifier: "en_US_POSIX")
+    format.timeZone = TimeZone(secondsFromGMT: 0)
+    format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+    return format.date(from: text).map { Timestamp(Int64($0.timeIntervalSince1970)) }
+  }
+}
+
 /// One answer as it arrives; ends the transfer at the first thing it does not want.
 private final class Download: NSObject, URLSessionDataDelegate, Sendable {
-  let answer = Answer<Result<[UInt8], TransportError>>()
+  let answer = Answer<Result<Response, TransportError>>()
   private let host: String
   private let bytesMax: Int
-  private let body = Lock<[UInt8]>([])
+  private let received = Lock(Response())
 
   init(host: String, bytesMax: Int) {
     self.host = host
@@ -77,22 +112,23 @@ private final class Download: NSObject, URLSessionDataDelegate, Sendable {
     _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
     completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
   ) {
-    let status = (response as? HTTPURLResponse)?.statusCode ?? 0
-    guard status == 200 else {
-      answer.give(.failure(.refused("the answer was HTTP \(status)")))
+    let head = (response as? HTTPURLResponse).map(Response.init) ?? Response()
+    guard head.status == 200 else {
+      answer.give(.success(head))
       return completionHandler(.cancel)
     }
     guard response.expectedContentLength <= Int64(bytesMax) else {
       answer.give(.failure(tooLarge))
       return completionHandler(.cancel)
     }
+    received.withLock { $0 = head }
     completionHandler(.allow)
   }
 
   func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-    let isTooLarge = body.withLock { body in
-      guard body.count + data.count <= bytesMax else { return true }
-      body.append(contentsOf: data)
+    let isTooLarge = received.withLock { received in
+      guard received.body.count + data.count <= bytesMax else { return true }
+      received.body.append(contentsOf: data)
       return false
     }
     if isTooLarge {
@@ -107,7 +143,7 @@ private final class Download: NSObject, URLSessionDataDelegate, Sendable {
     if let error {
       answer.give(.failure(Self.transportError(error, host: host)))
     } else {
-      answer.give(.success(body.withLock { $0 }))
+      answer.give(.success(received.withLock { $0 }))
     }
   }
 

@@ -21,7 +21,8 @@ public struct FrameBudget: Sendable, Hashable {
   /// The pause where a relay says `rate-limited:` without saying how long.
   public static let pauseDefault: Duration = .seconds(10)
   public static let pauseMax: Duration = .seconds(3600)
-  /// A rate that was held without a refusal for this long may double.
+  /// A rate that was held without a refusal for this long may double. A new connection is used for
+  /// as long first, so that what the user wrote before is through by then.
   public static let growthInterval: Duration = .milliseconds(500)
 
   /// Frames a second.
@@ -33,6 +34,7 @@ public struct FrameBudget: Sendable, Hashable {
   private var refilledAt: Duration
   private var grownAt: Duration
   private var sentSinceGrowth = 0
+  private var recent = RecentCount()
 
   public init(at now: Duration, rate: Double = FrameBudget.rateAtFirst) {
     self.rate = rate
@@ -64,7 +66,14 @@ public struct FrameBudget: Sendable, Hashable {
     }
     tokens -= 1
     sentSinceGrowth += 1
+    recent.add(at: now)
     return nil
+  }
+
+  /// A connection is usable from now on: it is not asked for more before it has been used a while.
+  public mutating func began(at now: Duration) {
+    grownAt = max(grownAt, now)
+    sentSinceGrowth = 0
   }
 
   /// The relay answered a backfill request in full: more may be tried.
@@ -83,7 +92,10 @@ public struct FrameBudget: Sendable, Hashable {
     let pause = min(retryAfter ?? Self.pauseDefault, Self.pauseMax)
     // Several frames of one burst are refused together; they are one lesson.
     if pausedUntil == nil {
-      rate = max(rate / 2, Self.rateMin)
+      // What was really sent tells more than what would have been allowed, where it is not so
+      // little that others must have used up what there was.
+      let sent = Double(recent.inLastSecond(at: now))
+      rate = max((sent >= 4 ? min(rate, sent) : rate) / 2, Self.rateMin)
       ceiling = min(ceiling ?? Self.rateMax, rate)
     }
     pausedUntil = max(pausedUntil ?? now, now + pause)
@@ -108,6 +120,29 @@ public struct FrameBudget: Sendable, Hashable {
   }
 
   private static func burst(_ rate: Double) -> Double { max(1, rate) }
+}
+
+/// How many frames went out in the last second, to an eighth of it.
+private struct RecentCount: Sendable, Hashable {
+  private var counts = [Int](repeating: 0, count: 8)
+  private var latest: Int64 = 0
+
+  mutating func add(at now: Duration) {
+    move(to: now)
+    counts[Int(latest & 7)] += 1
+  }
+
+  mutating func inLastSecond(at now: Duration) -> Int {
+    move(to: now)
+    return counts.reduce(0, +)
+  }
+
+  private mutating func move(to now: Duration) {
+    let slot = Int64(now.inSeconds * 8)
+    guard slot > latest else { return }
+    for passed in max(latest + 1, slot - 7)...slot { counts[Int(passed & 7)] = 0 }
+    latest = slot
+  }
 }
 
 extension Duration {

@@ -11,6 +11,11 @@ public struct Limits: Sendable, Hashable {
   public var authAnswerGrace: Duration = .seconds(2)
   /// Refusals of AUTH in a row after which only the user can go on.
   public var authRefusalsMax = 5
+  /// A difference of the clocks, in seconds, that is told, and that an AUTH is corrected by once
+  /// the relay has refused one.
+  public var authSkewMax: Int64 = 30
+  /// How long the relay's clock is waited for before an AUTH is tried again.
+  public var clockPatience: Duration = .seconds(2)
   /// Challenges answered on one connection.
   public var authSignaturesMax = 16
   /// How long a request waits for a relay that cannot be reached.
@@ -20,6 +25,8 @@ public struct Limits: Sendable, Hashable {
   public var pongMax: Duration = .seconds(10)
   /// Wakes closer together than this count as one.
   public var resumeSpacing: Duration = .seconds(5)
+  /// How often lost tasks and a sleep of the machine are looked for.
+  public var watchInterval: Duration = .seconds(1)
   /// Closed subscriptions whose late frames are not taken for lies.
   public var closedRemembered = 512
   /// How often what a relay did wrong is written down at most.
@@ -40,6 +47,8 @@ public struct Limits: Sendable, Hashable {
   /// Of those, the ones kept free for one-shot requests.
   public var subscriptionsReserve = 8
   public var asksOpenMax = 4
+  /// How often feeds without a place take the places of others.
+  public var rotationInterval: Duration = .seconds(30)
 
   // Pages.
   public var pageLimit = 500
@@ -67,8 +76,9 @@ public struct Limits: Sendable, Hashable {
   public var cacheLag: Int64 = 12_000
   /// What is proved again at a reconnection, below the newest proof.
   public var resumeOverlap: Int64 = 3600
-  public var pollInterval: Duration = .seconds(60)
   public var reconcileInterval: Duration = .seconds(600)
+  /// The same for a relay whose feeds were found deaf.
+  public var deafInterval: Duration = .seconds(60)
   public var profilesPerRequest = 50
   public var profilesMax = 20_000
   public var groupsMax = 10_000

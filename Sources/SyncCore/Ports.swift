@@ -128,8 +128,30 @@ public enum TransportError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
+/// What a relay's web server answered.
+public struct RelayAnswer: Sendable, Hashable {
+  /// Nil where there is no document.
+  public var document: [UInt8]?
+  /// The server's clock, by its `Date`.
+  public var date: Timestamp?
+
+  public init(document: [UInt8]? = nil, date: Timestamp? = nil) {
+    self.document = document
+    self.date = date
+  }
+}
+
 /// Fetches a relay's NIP-11 document.
 public protocol RelayInformationFetcher: Sendable {
+  /// The document and the time, as far as the server tells them.
+  func answer(of url: RelayURL) async throws(TransportError) -> RelayAnswer
+
   /// The body of `GET /` with `Accept: application/nostr+json`, at most 1 MiB.
   func document(of url: RelayURL) async throws(TransportError) -> [UInt8]
+}
+
+extension RelayInformationFetcher {
+  public func answer(of url: RelayURL) async throws(TransportError) -> RelayAnswer {
+    RelayAnswer(document: try await document(of: url))
+  }
 }

@@ -76,6 +76,19 @@ public enum RefusalClass: Sendable, Hashable {
     }
   }
 
+  /// Whether the words say that a date or a clock was the trouble, whatever their prefix.
+  static func isAboutTime(_ text: Text) -> Bool {
+    let words = text.string.lowercased()
+    return isAboutTime(words) || words.contains("clock")
+  }
+
+  /// Whether the words say that an AUTH named the relay wrongly, whatever their prefix.
+  static func isAboutAddress(_ text: Text) -> Bool {
+    let words = text.string.lowercased()
+    return words.contains("relay")
+      && ["different", "wrong", "match", "url", "address"].contains { words.contains($0) }
+  }
+
   private static func prefix(of words: String) -> String {
     let head = words.prefix { $0 != ":" }
     let trimmed = head.drop { $0 == " " }

@@ -154,7 +154,14 @@ public enum SyncScopes {
     var filter = Filter.group(
       group, kinds: contentKinds + controlKinds + [.groupMetadata, .groupAdmins, .groupMembers])
     filter.limit = limit
-    return (Text("group:\(group.string)"), [filter])
+    return (Text(utf8: Array("group:".utf8) + group.utf8), [filter])
+  }
+
+  /// The group whose feed has this name; nil for the others.
+  public static func group(ofFeed name: SubscriptionName) -> Text? {
+    let prefix = Array("group:".utf8)
+    guard name.utf8.starts(with: prefix) else { return nil }
+    return Text(utf8: name.utf8.dropFirst(prefix.count))
   }
 
   /// The feeds that belong to no group, each a REQ of its own.

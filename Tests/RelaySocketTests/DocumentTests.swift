@@ -34,6 +34,19 @@ import Testing
     #expect(!text.lowercased().contains("cookie"))
   }
 
+  @Test(arguments: [200, 404])
+  func `the server's clock is read, also where there is no document`(status: Int) async throws {
+    let server = try RawServer { connection in
+      _ = connection.readRequest()
+      connection.write(
+        "HTTP/1.1 \(status) X\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+          + "Content-Length: 2\r\n\r\n{}")
+    }
+    let answer = try await DocumentFetcher().answer(of: loopback(server.port))
+    #expect(answer.date == 784_111_777)
+    #expect(answer.document == (status == 200 ? Array("{}".utf8) : nil))
+  }
+
   @Test func `a document of the limit passes`() async {
     var limits = SocketLimits()
     limits.documentBytesMax = 1000

@@ -46,6 +46,83 @@ import Testing
     #expect(bench.machine.state == .ready)
   }
 
+  /// Refuses the AUTH at hand and goes on to the next challenge.
+  ///
+  /// - Returns: How that one is to be signed.
+  private func refused(_ bench: inout ConnectionBench, _ why: Text) -> AuthShape? {
+    bench.take(.signed(Self.auth, challenge: "one"))
+    bench.take(.received(.ok(Self.auth.id, accepted: false, why)))
+    if why.string.contains("time"), bench.machine.clockSkew == nil {
+      bench.take(.clock(skew: 109))
+    }
+    _ = bench.takeEffects()
+    while bench.machine.state.name == "backing-off" { bench.pass(.milliseconds(100)) }
+    bench.take(.opened)
+    bench.take(.received(.auth(challenge: "one")))
+    return bench.takeEffects().compactMap { effect in
+      if case .sign(_, let shape) = effect { shape } else { nil }
+    }.first
+  }
+
+  @Test func `a clock that is off is measured, told, and corrected by once`() throws {
+    var bench = challenged()
+    bench.take(.clock(skew: 109))
+    let shape = try #require(refused(&bench, "restricted: auth event is too old"))
+    #expect(shape.correction == 109 && shape.address == .plain)
+    #expect(shape.date(at: 1000) == 1109)
+    #expect(bench.machine.lastError?.string.contains("109 s behind") == true)
+    bench.take(.signed(Self.auth, challenge: "one"))
+    bench.take(.received(.ok(Self.auth.id, accepted: true, "")))
+    #expect(bench.machine.state == .ready && bench.opens == 0)
+  }
+
+  @Test func `a clock not yet known is asked for before the next AUTH`() throws {
+    var bench = challenged()
+    bench.take(.signed(Self.auth, challenge: "one"))
+    bench.take(.received(.ok(Self.auth.id, accepted: false, "invalid: bad timestamp")))
+    #expect(bench.takeEffects().contains(.measureClock))
+    bench.pass(.milliseconds(1900))
+    #expect(bench.machine.state.name == "backing-off")
+  }
+
+  @Test func `a clock that is right is not corrected, and the address is not to blame for time`()
+    throws
+  {
+    var bench = challenged()
+    bench.take(.clock(skew: 3))
+    let shape = try #require(refused(&bench, "invalid: created_at out of the time window"))
+    #expect(shape == AuthShape())
+  }
+
+  @Test func `after a refusal that may lie in the address the other spelling is tried`() throws {
+    var bench = challenged()
+    let other = try #require(refused(&bench, "auth-required: wrong relay url"))
+    #expect(other.address == .other)
+    let again = try #require(
+      refused(&bench, "restricted: auth event is for a different relay"))
+    #expect(again.address == .plain)
+    let bare = try #require(RelayURL("wss://relay.test"))
+    let deep = try #require(RelayURL("wss://relay.test:4433/chat"))
+    #expect(AuthShape().text(of: bare) == "wss://relay.test")
+    #expect(other.text(of: bare) == "wss://relay.test/")
+    #expect(AuthShape().text(of: deep) == "wss://relay.test:4433/chat")
+    #expect(other.text(of: deep) == "wss://relay.test:4433")
+  }
+
+  @Test func `the spelling that a relay took is used again`() throws {
+    var bench = challenged()
+    _ = refused(&bench, "auth-required: wrong relay url")
+    bench.take(.signed(Self.auth, challenge: "one"))
+    bench.take(.received(.ok(Self.auth.id, accepted: true, "")))
+    bench.take(.ended("gone"))
+    while bench.machine.state.name == "backing-off" { bench.pass(.milliseconds(100)) }
+    bench.take(.opened)
+    bench.take(.received(.auth(challenge: "one")))
+    var shape = AuthShape()
+    shape.address = .other
+    #expect(bench.takeEffects().contains(.sign(challenge: "one", as: shape)))
+  }
+
   @Test func `a relay that never answers an AUTH is tried after a grace`() {
     var bench = challenged()
     bench.take(.signed(Self.auth, challenge: "one"))
@@ -111,6 +188,22 @@ import Testing
     bench.take(.ask(AskID(1), ConnectionBench.request()))
     let first = try #require(bench.takeRequests().first)
     bench.take(.received(.closed(first.id, "auth-required: x")))
+    bench.take(.received(.auth(challenge: "one")))
+    bench.take(.signed(Self.auth, challenge: "one"))
+    bench.take(.received(.ok(Self.auth.id, accepted: true, "")))
+    #expect(bench.takeRequests().count == 1)
+  }
+
+  @Test func `a document that rules AUTH out is a hint, and the socket's word counts`() throws {
+    var information = RelayInformation()
+    information.authRequired = false
+    var bench = ConnectionBench()
+    bench.take(.start)
+    bench.take(.opened)
+    bench.take(.information(information))
+    bench.take(.ask(AskID(1), ConnectionBench.request()))
+    let first = try #require(bench.takeRequests().first)
+    bench.take(.received(.closed(first.id, "auth-required: members only")))
     bench.take(.received(.auth(challenge: "one")))
     bench.take(.signed(Self.auth, challenge: "one"))
     bench.take(.received(.ok(Self.auth.id, accepted: true, "")))

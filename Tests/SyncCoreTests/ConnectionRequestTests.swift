@@ -73,7 +73,8 @@ import Testing
     #expect(bench.opens == 1 && bench.machine.state == .ready)
   }
 
-  @Test func `an error that passes is asked again, a refusal is not, until it is wanted anew`()
+  @Test
+  func `an error that passes is asked again, a refusal is not, until there is news of access`()
     throws
   {
     var bench = ready()
@@ -84,9 +85,22 @@ import Testing
     request = try #require(bench.takeRequests().first)
     bench.take(.received(.closed(request.id, "restricted: no")))
     bench.pass(.seconds(25))
-    #expect(bench.takeRequests().isEmpty)
     bench.take(.want("a", [Filter(kinds: [9])]))
+    #expect(bench.takeRequests().isEmpty)
+    bench.take(.readmit("a"))
     #expect(bench.takeRequests().count == 1)
+  }
+
+  @Test func `a refusal holds on the next connection too`() throws {
+    var bench = ready()
+    bench.take(.want("a", [Filter(kinds: [9])]))
+    let request = try #require(bench.takeRequests().first)
+    bench.take(.received(.closed(request.id, "restricted: no")))
+    bench.take(.ended("gone"))
+    while bench.machine.state.name != "connecting" { bench.pass(.milliseconds(100)) }
+    bench.take(.opened)
+    bench.pass(.seconds(20))
+    #expect(bench.takeRequests().isEmpty)
   }
 
   @Test func `a rate limit pauses everything and asks again after it`() throws {
@@ -207,6 +221,7 @@ import Testing
 
   @Test func `feeds above what the relay keeps open are parked and told, not lost`() {
     var limits = Limits()
+    limits.rotationInterval = .seconds(3600)
     limits.subscriptionsMax = 20
     var bench = ready(limits)
     for number in 0..<40 { bench.take(.want(Text("\(number)"), [Filter(kinds: [9])])) }
@@ -259,6 +274,86 @@ import Testing
     bench.sent = []
     bench.take(.ask(AskID(1), ConnectionBench.request()))
     #expect(bench.takeRequests().count == 1 && kept.count < 32)
+  }
+
+  @Test func `every feed gets its turn where more are wanted than the relay keeps`() {
+    var limits = Limits()
+    limits.subscriptionsMax = 20
+    var bench = ready(limits)
+    bench.take(.want("pinned", [Filter(kinds: [0])], isPinned: true))
+    for number in 0..<60 { bench.take(.want(Text("\(number)"), [Filter(kinds: [9])])) }
+    var open: Set<SubscriptionID> = []
+    var wasLive: Set<Text> = []
+    var resumed: Set<SubscriptionName> = []
+    for _ in 0..<1200 {
+      bench.pass(.seconds(1))
+      bench.take(.heard)
+      for frame in bench.sent {
+        if case .close(let id) = frame { open.remove(id) }
+        guard case .req(let id, _) = frame else { continue }
+        open.insert(id)
+        bench.take(.received(.eose(id, hints: [])))
+      }
+      bench.sent = []
+      #expect(open.count <= 20)
+      for number in 0..<60 where bench.machine.subscription(Text("\(number)")) == .live {
+        wasLive.insert(Text("\(number)"))
+      }
+      #expect(bench.now < .seconds(40) || bench.machine.subscription("pinned") == .live)
+      for case .resumed(let name) in bench.takeEffects() { resumed.insert(name) }
+    }
+    #expect(wasLive.count == 60)
+    #expect(resumed.count >= 45)
+  }
+
+  @Test func `a feed that was lost and is live again is to be caught up with`() throws {
+    var bench = ready()
+    bench.take(.want("a", [Filter(kinds: [9])]))
+    var request = try #require(bench.takeRequests().first)
+    bench.take(.received(.eose(request.id, hints: [])))
+    #expect(!bench.takeEffects().contains(.resumed("a")))
+    bench.take(.received(.closed(request.id, "error: shutting down")))
+    bench.pass(.seconds(2))
+    request = try #require(bench.takeRequests().first)
+    bench.take(.received(.eose(request.id, hints: [])))
+    #expect(bench.takeEffects().contains(.resumed("a")))
+  }
+
+  @Test func `access that came back is a feed to catch up with`() throws {
+    var bench = ready()
+    bench.take(.want("a", [Filter(kinds: [9])]))
+    var request = try #require(bench.takeRequests().first)
+    bench.take(.received(.closed(request.id, "restricted: channel access revoked")))
+    bench.take(.readmit("a"))
+    request = try #require(bench.takeRequests().first)
+    bench.take(.received(.eose(request.id, hints: [])))
+    #expect(bench.takeEffects().contains(.resumed("a")))
+  }
+
+  @Test func `a deaf feed is counted and asked for under a new id`() throws {
+    var bench = ready()
+    bench.take(.want("a", [Filter(kinds: [9])]))
+    let first = try #require(bench.takeRequests().first)
+    bench.take(.renew("a"))
+    #expect(bench.machine.faults.total == 0)
+    bench.take(.received(.eose(first.id, hints: [])))
+    bench.take(.renew("a"))
+    let second = try #require(bench.takeRequests().first)
+    #expect(second.id != first.id && bench.machine.faults[.deafFeed] == 1)
+  }
+
+  @Test func `an answer that comes while the frame is being sent is not lost`() throws {
+    var bench = ready()
+    bench.take(.ask(AskID(1), ConnectionBench.request()))
+    // The machine knew the request before its frame could leave.
+    guard case .req(let id, _)? = bench.sent.last else {
+      Issue.record("no REQ")
+      return
+    }
+    bench.take(.received(.event(id, ConnectionBench.event(1))))
+    bench.take(.received(.eose(id, hints: [])))
+    #expect(bench.takeEffects().contains(.answered(AskID(1), .complete(.none))))
+    #expect(bench.machine.faults.total == 0)
   }
 
   @Test func `sixty channels and a message at once: the message goes first`() {

@@ -91,6 +91,29 @@ import Testing
     #expect(budget.take(.userEvent, at: .seconds(42)) == nil)
   }
 
+  @Test func `a new connection is used for half a second before it is asked for more`() {
+    var budget = FrameBudget(at: .zero)
+    budget.began(at: .seconds(10))
+    var now: Duration = .seconds(10)
+    while now < .milliseconds(10_450) {
+      if let later = budget.take(.backfill, at: now) {
+        now = later
+      } else {
+        budget.answered(at: now)
+      }
+    }
+    #expect(budget.rate == FrameBudget.rateAtFirst)
+  }
+
+  @Test func `a refusal teaches what was really sent, not what would have been allowed`() {
+    var budget = FrameBudget(at: .zero, rate: 1024)
+    for frame in 0..<10 {
+      #expect(budget.take(.backfill, at: .milliseconds(frame * 90)) == nil)
+    }
+    budget.refused(retryAfter: .seconds(1), at: .milliseconds(900))
+    #expect(budget.rate == 5)
+  }
+
   @Test func `the rate grows while backfill is answered and never past a refusal`() {
     var budget = FrameBudget(at: .zero)
     var now: Duration = .zero
@@ -107,6 +130,114 @@ import Testing
       budget.answered(at: now)
     }
     #expect(budget.rate <= grown / 2)
+  }
+}
+
+@Suite struct WakeWatchTests {
+  @Test func `a sleep shows where the wall clock ran on alone`() {
+    var watch = WakeWatch(uptime: .zero, wall: 1000)
+    // A clock that is set back, or stepped a little, is no sleep.
+    let samples: [(Int, Timestamp)] = [(5, 1005), (6, 4600), (7, 4601), (8, 100), (9, 106)]
+    let slept = samples.map { watch.hasSlept(uptime: .seconds($0.0), wall: $0.1) }
+    #expect(slept == [false, true, false, false, false])
+  }
+}
+
+@Suite struct FeedWatchTests {
+  private static let filter = Filter.group("g", kinds: [9])
+
+  private func watch(liveAt: Timestamp = 1000) -> FeedWatch {
+    var watch = FeedWatch()
+    watch.want("group:g", [Self.filter])
+    watch.changed("group:g", .live, at: liveAt)
+    return watch
+  }
+
+  @Test func `what a live feed should have brought long ago proves it deaf`() {
+    var watch = watch()
+    #expect(!watch.isDeaf(at: 2000))
+    #expect(watch.found([ConnectionBench.event(1, at: 1500)], at: 2000) == ["group:g"])
+    #expect(watch.isDeaf(at: 2000) && !watch.isDeaf(at: 2000 + FeedWatch.memory))
+  }
+
+  @Test(arguments: [
+    (at: 1030, now: 2000), (at: 500, now: 2000), (at: 1980, now: 2000), (at: 99_999, now: 2000),
+  ])
+  func `what may be older than the feed, on its way, or misdated proves nothing`(
+    at: Int, now: Int
+  ) {
+    var watch = watch()
+    let event = ConnectionBench.event(1, at: Timestamp(Int64(at)))
+    #expect(watch.found([event], at: Timestamp(Int64(now))).isEmpty)
+  }
+
+  @Test func `a feed that is not live, or wants something else, is not to blame`() {
+    var watch = watch()
+    let other = ConnectionBench.event(1, at: 1500, group: "other")
+    #expect(watch.found([other, ConnectionBench.event(2, kind: 7, at: 1500)], at: 2000).isEmpty)
+    watch.changed("group:g", .parked, at: 1100)
+    #expect(watch.found([ConnectionBench.event(1, at: 1500)], at: 2000).isEmpty)
+    watch.changed("group:g", .live, at: 1600)
+    #expect(watch.found([ConnectionBench.event(1, at: 1500)], at: 2000).isEmpty)
+    #expect(watch.found([ConnectionBench.event(1, at: 1700)], at: 2000) == ["group:g"])
+  }
+}
+
+extension FeedWatchTests {
+  @Test func `news from a refused group, and nothing else, is a reason to ask again`() {
+    var watch = FeedWatch()
+    for name in ["group:g", "group:other"] as [Text] {
+      watch.want(name, [Filter(kinds: [9])])
+      watch.changed(name, .refused("restricted: no"), at: 1000)
+    }
+    let added = ConnectionBench.event(1, kind: .memberAdded)
+    #expect(watch.readmitted(by: [added]) == ["group:g"])
+    #expect(watch.readmitted(by: [ConnectionBench.event(2, kind: .memberRemoved)]).isEmpty)
+    watch.changed("group:g", .wanted, at: 1001)
+    #expect(watch.readmitted(by: [added]).isEmpty)
+  }
+}
+
+@Suite struct FeedRotationTests {
+  private func feed(
+    _ name: Text, confirmed: Int? = nil, heard: Int? = nil, parked: Int? = nil,
+    isPinned: Bool = false
+  ) -> FeedRotation.Feed {
+    var feed = FeedRotation.Feed(name)
+    feed.confirmedAt = confirmed.map { .seconds($0) }
+    feed.heardAt = heard.map { .seconds($0) }
+    feed.parkedAt = parked.map { .seconds($0) }
+    feed.isPinned = isPinned
+    return feed
+  }
+
+  @Test func `the quietest leave, and those that waited longest come`() {
+    var rotation = FeedRotation(interval: .seconds(30))
+    let feeds = [
+      feed("pinned", confirmed: 0, isPinned: true), feed("busy", confirmed: 0, heard: 99),
+      feed("quiet", confirmed: 0, heard: 10), feed("new", confirmed: 90),
+      feed("late", parked: 50), feed("early", parked: 20),
+    ]
+    let pairs = rotation.exchange(feeds, rate: 8, at: .seconds(100))
+    #expect(pairs.map(\.leaving) == ["quiet"] && pairs.map(\.coming) == ["early"])
+    #expect(rotation.due(parkedAt: .seconds(50)) == .seconds(130))
+  }
+
+  @Test func `where only pinned feeds have places they take turns as well`() {
+    var rotation = FeedRotation(interval: .seconds(30))
+    let feeds = [feed("pinned", confirmed: 0, isPinned: true), feed("other", parked: 0)]
+    let pairs = rotation.exchange(feeds, rate: 8, at: .seconds(100))
+    #expect(pairs.map(\.leaving) == ["pinned"] && pairs.map(\.coming) == ["other"])
+  }
+
+  @Test func `a slow relay exchanges fewer at a time, and never none`() {
+    let feeds =
+      (0..<100).map { feed(Text("live \($0)"), confirmed: 0) }
+      + (0..<100).map { feed(Text("parked \($0)"), parked: 0) }
+    var rotation = FeedRotation(interval: .seconds(30))
+    #expect(rotation.exchange(feeds, rate: 0.5, at: .seconds(60)).count == 1)
+    #expect(rotation.exchange(feeds, rate: 8, at: .seconds(60)).count == 6)
+    #expect(rotation.exchange(feeds, rate: 2000, at: .seconds(60)).count == 25)
   }
 }
 

@@ -20,7 +20,8 @@ final class EngineWorld: Sendable {
   private let folder: String
 
   init(
-    rules: RelayRules = RelayRules(), events: Int = 600, seed: UInt64 = 1, extra: [Event] = []
+    rules: RelayRules = RelayRules(), events: Int = 600, seed: UInt64 = 1, extra: [Event] = [],
+    extraGroups: Int = 0
   ) async throws {
     ports = Ports(
       clock: SystemClock(), random: SystemRandom(), tasks: SystemTasks(), transport: network,
@@ -32,7 +33,16 @@ final class EngineWorld: Sendable {
       identity: RelayIdentity(
         name: "test", urls: [url], signer: RelaySigner(community.relayKey)), rules: rules
     ) { (try? verifier.verify($0)) != nil }
-    try machine.load(community.events + extra)
+    let relayKey = community.relayKey
+    let groups = try (0..<extraGroups).map { number in
+      try RelaySigner(relayKey).sign(
+        EventDraft(
+          createdAt: DemoCommunity.end, kind: .groupMetadata,
+          tags: Tags([["d", Self.extraGroup(number)], ["name", "extra"], ["public"], ["open"]]),
+          content: .empty)
+      ).event
+    }
+    try machine.load(community.events + groups + extra)
     host = RelayHost(machine, ports: ports, executor: ThreadExecutor())
     try await host.start(on: network, host: "relay.test", port: 7777)
     folder = FileManager.default.temporaryDirectory.path + "/skep-engine-\(UUID().uuidString)"
@@ -47,17 +57,51 @@ final class EngineWorld: Sendable {
 
   /// An engine over a store; `key` names one of the community's people.
   func engine(
-    _ store: CommunityStore, key: SecretKey? = nil,
+    _ store: CommunityStore, key: SecretKey? = nil, ports: Ports? = nil,
     _ change: (inout EngineOptions) -> Void = { _ in }
   ) -> Engine {
     var options = EngineOptions()
     change(&options)
     return Engine(
-      store: store, relays: [url], ports: ports, signer: key.map { LocalSigner($0) },
+      store: store, relays: [url], ports: ports ?? self.ports, signer: key.map { LocalSigner($0) },
       options: options)
   }
 
   var member: SecretKey { community.people[0] }
+
+  static func extraGroup(_ number: Int) -> Text { Text("extra-\(number)") }
+
+  /// A group that the world's member belongs to.
+  var memberGroup: Text {
+    get throws {
+      try #require(
+        community.events.first { event in
+          event.kind == .groupMembers
+            && event.tags.contains { $0.bytes32(1) == member.publicKey.bytes }
+        }?.identifier)
+    }
+  }
+
+  /// A message by another of the community's people.
+  func message(
+    _ text: Text, in group: Text? = nil, at time: Timestamp? = nil
+  ) throws -> Event {
+    try LocalSigner(community.people[1]).signed(
+      EventDraft(
+        createdAt: time ?? ports.clock.now(), kind: .message,
+        tags: Tags([["h", try group ?? memberGroup]]), content: text)
+    ).event
+  }
+
+  /// Puts events into the relay as another client would.
+  func post(_ events: [Event]) async throws {
+    await host.update { machine, _, _ in
+      // A store in memory takes everything.
+      try? machine.load(events)
+      return []
+    }
+    await host.announce(events)
+  }
 
   /// The ids that the relay itself holds and that match.
   func held(_ filter: Filter = Filter()) async -> Set<EventID> {

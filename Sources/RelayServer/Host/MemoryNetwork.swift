@@ -11,6 +11,7 @@ package final class MemoryNetwork: Transport, TransportListener, RelayInformatio
     var listeners: [String: MemoryListener] = [:]
     var links: [MemoryLink] = []
     var isReachable = true
+    var clock: (any SyncClock)?
     var portNext: UInt16 = 40_000
   }
 
@@ -45,6 +46,13 @@ package final class MemoryNetwork: Transport, TransportListener, RelayInformatio
     guard let listener = listener(at: url) else { throw .refused("nobody listens at \(url)") }
     return listener.document
   }
+
+  package func answer(of url: RelayURL) async throws(TransportError) -> RelayAnswer {
+    RelayAnswer(document: try await document(of: url), date: state.withLock { $0.clock }?.now())
+  }
+
+  /// By which clock its web servers tell the time from now on; nil: they do not.
+  package func setClock(_ clock: (any SyncClock)?) { state.withLock { $0.clock = clock } }
 
   /// Whether new connections can be made; those that are open are not touched.
   package func setReachable(_ isReachable: Bool) {

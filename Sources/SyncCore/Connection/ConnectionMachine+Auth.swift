@@ -22,7 +22,7 @@ extension ConnectionMachine {
     if case .authenticating = state {
       enter(.authenticating(deadline: now + limits.signMax + limits.authAnswerGrace))
     }
-    effects.append(.sign(challenge: challenge))
+    effects.append(.sign(challenge: challenge, as: shape))
   }
 
   mutating func signed(_ event: Event, _ challenge: Text, _ now: Duration) {
@@ -60,11 +60,37 @@ extension ConnectionMachine {
     auth.deadline = nil
     authRefusals += 1
     switch RefusalClass(text) {
-    case .restricted, .blocked: refuse(text)
+    case .restricted where !RefusalClass.isAboutTime(text) && !RefusalClass.isAboutAddress(text):
+      refuse(text)
+    case .blocked: refuse(text)
     default:
-      // After a refusal the socket may be unusable, and the cause may pass: a clock, a database.
-      if authRefusals >= limits.authRefusalsMax { refuse(text) } else { fail(text, now, random) }
+      if authRefusals >= limits.authRefusalsMax { return refuse(text) }
+      // After a refusal the socket may be unusable, and the cause may pass: a clock, an address
+      // spelled in another way, a database. Many relays do not say which it was.
+      let words = reshape(text)
+      effects.append(.measureClock)
+      fail(words, now, random, atLeast: clockSkew == nil ? limits.clockPatience : .zero)
     }
+  }
+
+  /// Chooses what to do otherwise next time.
+  ///
+  /// - Returns: What to tell the user.
+  private mutating func reshape(_ text: Text) -> Text {
+    if let skew = clockSkew, abs(skew) > limits.authSkewMax, shape.correction != skew {
+      shape.correction = skew
+      let side = skew > 0 ? "behind" : "ahead of"
+      return Text("\(text.string) (this machine's clock is \(abs(skew)) s \(side) the relay's)")
+    }
+    if !RefusalClass.isAboutTime(text) { shape = shape.withOtherAddress }
+    return text
+  }
+
+  /// The relay's clock was read: by how many seconds it is ahead of ours.
+  mutating func learnClock(_ skew: Int64) {
+    clockSkew = skew
+    // A correction that is in use follows the clocks.
+    if shape.correction != 0 { shape.correction = abs(skew) > limits.authSkewMax ? skew : 0 }
   }
 
   private mutating func authenticated(_ now: Duration) {

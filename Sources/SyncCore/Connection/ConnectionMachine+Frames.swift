@@ -41,6 +41,9 @@ extension ConnectionMachine {
     }
     if request.wanted.matches(event) {
       progress(id, now)
+      if request.deadline == nil, case .live(let name) = request.target {
+        lives[name]?.heardAt = now
+      }
       return effects.append(.event(request.target, event, .inside))
     }
     guard let bare = request.bare, bare.matches(event) else {
@@ -78,7 +81,8 @@ extension ConnectionMachine {
     switch request.target {
     case .ask(let ask):
       close(id)
-      budget.answered(at: now)
+      // While something that the user wrote is on its way, nothing is risked.
+      if publishes.isEmpty { budget.answered(at: now) }
       finish(ask, .complete(hint))
     case .live(let name):
       guard lives[name]?.phase == .asked(id) else { return }
@@ -86,11 +90,15 @@ extension ConnectionMachine {
       open[id]?.hasProgress = true
       lives[name]?.phase = .confirmed(id)
       lives[name]?.attempts = 0
+      lives[name]?.confirmedAt = now
       let confirmed = lives.values.count { live in
         if case .confirmed = live.phase { true } else { false }
       }
       confirmedMax = max(confirmedMax, confirmed)
       effects.append(.subscription(name, .live))
+      guard lives[name]?.isInterrupted == true else { return }
+      lives[name]?.isInterrupted = false
+      effects.append(.resumed(name))
     }
   }
 
@@ -117,8 +125,7 @@ extension ConnectionMachine {
     case .crowded:
       learnCrowding()
       if case .live(let name) = target {
-        lives[name]?.phase = .parked
-        effects.append(.subscription(name, .parked))
+        park(name, now)
       } else {
         again(target, text, at: now, now)
       }
@@ -146,6 +153,7 @@ extension ConnectionMachine {
       asks[id]?.phase = until.map { .waiting(until: $0) } ?? .queued
     case .live(let name):
       lives[name]?.attempts += 1
+      lives[name]?.isInterrupted = true
       let attempts = lives[name]?.attempts ?? 1
       // A wanted feed is never given up for an error that passes; it only waits longer.
       let until = start.map { $0 + Backoff.delay(attempt: attempts, fraction: 1) }

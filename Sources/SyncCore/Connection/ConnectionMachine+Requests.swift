@@ -2,18 +2,25 @@ import Nostr
 
 // Wanted subscriptions and requests for stored events, against what is open on this connection.
 extension ConnectionMachine {
-  mutating func want(_ name: SubscriptionName, _ filters: [Filter]) {
+  mutating func want(_ name: SubscriptionName, _ filters: [Filter], _ isPinned: Bool) {
     if let live = lives[name] {
-      if live.filters == filters {
-        // Wanting again what was refused is how access that came back is told.
-        if case .refused = live.phase { lives[name] = Live(filters: filters) }
-        return
-      }
+      lives[name]?.isPinned = isPinned
+      // What was refused stays so: only news of access is a reason to ask again.
+      guard live.filters != filters else { return }
       closeLive(name)
     } else {
       liveOrder.append(name)
     }
-    lives[name] = Live(filters: filters)
+    lives[name] = Live(filters: filters, isPinned: isPinned)
+  }
+
+  /// Asks again for a feed that was refused.
+  mutating func readmit(_ name: SubscriptionName) {
+    guard let live = lives[name], case .refused = live.phase else { return }
+    var wanted = Live(filters: live.filters, isPinned: live.isPinned)
+    wanted.isInterrupted = true
+    lives[name] = wanted
+    effects.append(.subscription(name, .wanted))
   }
 
   mutating func unwant(_ name: SubscriptionName) {
@@ -23,8 +30,18 @@ extension ConnectionMachine {
     liveOrder.removeAll { $0 == name }
     for other in liveOrder where lives[other]?.phase == .parked {
       lives[other]?.phase = .idle
+      lives[other]?.parkedAt = nil
       break
     }
+  }
+
+  /// Asks for a deaf feed under a new id; what it missed was found by asking.
+  mutating func renew(_ name: SubscriptionName) {
+    guard case .confirmed(let id) = lives[name]?.phase else { return }
+    faults.count(.deafFeed)
+    close(id)
+    lives[name]?.phase = .idle
+    effects.append(.subscription(name, .wanted))
   }
 
   mutating func ask(_ id: AskID, _ request: HistoryWalk.Request, _ now: Duration) {
@@ -112,12 +129,11 @@ extension ConnectionMachine {
     }
     let bound = livesMax
     // Not amid a burst: what is still unanswered may be what the relay turned away.
-    if count > bound, open.values.allSatisfy(\.hasProgress) { parkExcess(&count, bound) }
+    if count > bound, open.values.allSatisfy(\.hasProgress) { parkExcess(&count, bound, now) }
     for name in liveOrder {
       guard let live = lives[name], live.phase == .idle else { continue }
       if count >= bound {
-        lives[name]?.phase = .parked
-        effects.append(.subscription(name, .parked))
+        park(name, now)
         continue
       }
       guard mayGo(.liveRequest, now) else { return false }
@@ -134,13 +150,12 @@ extension ConnectionMachine {
   }
 
   /// Feeds beyond what the relay keeps give way, the last wanted first.
-  private mutating func parkExcess(_ count: inout Int, _ bound: Int) {
+  private mutating func parkExcess(_ count: inout Int, _ bound: Int, _ now: Duration) {
     for name in liveOrder.reversed() where count > bound {
       guard case .confirmed(let id) = lives[name]?.phase else { continue }
       close(id)
       count -= 1
-      lives[name]?.phase = .parked
-      effects.append(.subscription(name, .parked))
+      park(name, now)
     }
   }
 
@@ -190,6 +205,7 @@ extension ConnectionMachine {
       if let notice = request.notice { return refuseLive(name, notice) }
       lives[name]?.attempts += 1
       lives[name]?.phase = .idle
+      lives[name]?.isInterrupted = true
       guard let attempts = lives[name]?.attempts, attempts >= limits.liveAttemptsMax else { return }
       // Where the relay answers others, only this one is dead; else the connection is.
       if hasAnswered { return refuseLive(name, "the relay never answers this subscription") }
@@ -212,6 +228,9 @@ extension ConnectionMachine {
       lives[name]?.phase = .idle
       lives[name]?.attempts = 0
       lives[name]?.hasRetriedAuth = false
+      lives[name]?.parkedAt = nil
+      // What a lost connection missed is asked for as a whole.
+      lives[name]?.isInterrupted = false
       effects.append(.subscription(name, .wanted))
     }
     for id in publishOrder {

@@ -28,6 +28,10 @@ public struct ConnectionMachine: Sendable {
   var backoff = Backoff()
   var auth = Authentication()
   var authRefusals = 0
+  /// How the next AUTH is written; what a relay took stays.
+  var shape = AuthShape()
+  /// By how many seconds the relay's clock is ahead of ours, where that is known.
+  public internal(set) var clockSkew: Int64?
   var lives: [SubscriptionName: Live] = [:]
   /// The order in which they were wanted: the order in which they are asked for.
   var liveOrder: [SubscriptionName] = []
@@ -55,6 +59,7 @@ public struct ConnectionMachine: Sendable {
   var attemptedAt: Duration?
   /// Since when the relay has not been usable; nil while it is.
   var unreachedSince: Duration?
+  var rotation: FeedRotation
   /// When the budget lets the next queued frame go.
   var drainAt: Duration?
   var effects: [Effect] = []
@@ -71,9 +76,15 @@ public struct ConnectionMachine: Sendable {
     }
 
     var filters: [Filter]
+    var isPinned = false
     var phase = Phase.idle
     var attempts = 0
     var hasRetriedAuth = false
+    var confirmedAt: Duration?
+    var heardAt: Duration?
+    var parkedAt: Duration?
+    /// It was not live for a while, although the connection was up.
+    var isInterrupted = false
   }
 
   struct Ask: Sendable {
@@ -130,6 +141,7 @@ public struct ConnectionMachine: Sendable {
     self.canSign = canSign
     budget = FrameBudget(at: now)
     closed = RecentIDs(limits.closedRemembered)
+    rotation = FeedRotation(interval: limits.rotationInterval)
   }
 
   /// Takes one input and returns what has to be done, in order.
@@ -147,6 +159,7 @@ public struct ConnectionMachine: Sendable {
     case .suspend: suspend()
     case .resume: resume(now)
     case .information(let information): learn(information, now)
+    case .clock(let skew): learnClock(skew)
     case .opened: opened(now)
     case .ended(let why): ended(why, now, random)
     case .received(let message):
@@ -161,8 +174,10 @@ public struct ConnectionMachine: Sendable {
       faults.count(.oversizedFrame)
     case .signed(let event, let challenge): signed(event, challenge, now)
     case .signingFailed(let why, let challenge): signingFailed(why, challenge, now)
-    case .want(let name, let filters): want(name, filters)
+    case .want(let name, let filters, let isPinned): want(name, filters, isPinned)
     case .unwant(let name): unwant(name)
+    case .renew(let name): renew(name)
+    case .readmit(let name): readmit(name)
     case .ask(let id, let request): ask(id, request, now)
     case .cancel(let id): cancel(id)
     case .publish(let event): publish(event, now)
@@ -190,6 +205,9 @@ public struct ConnectionMachine: Sendable {
     }
   }
 
+  /// When the relay was last heard on this connection, or it was made.
+  public var lastHeard: Duration { heardAt }
+
   /// How many requests are open on this connection.
   public var openCount: Int { open.count }
 
@@ -216,6 +234,7 @@ public struct ConnectionMachine: Sendable {
       times.append(unreachedSince + limits.unreachedMax)
     }
     if let drainAt { times.append(drainAt) }
+    if let rotationDue { times.append(rotationDue) }
     times += open.values.compactMap(\.deadline)
     times += publishes.values.map(\.deadline)
     times += negotiationDeadlines
@@ -262,6 +281,7 @@ extension ConnectionMachine {
     switch state {
     case .connecting, .authenticating:
       backoff.opened(at: now)
+      budget.began(at: now)
       unreachedSince = nil
       enter(.ready)
     case .stopped, .suspended, .ready, .backingOff, .refused: break
@@ -289,12 +309,16 @@ extension ConnectionMachine {
   }
 
   /// The connection is of no use any more: drop it and try again later.
-  mutating func fail(_ why: Text, _ now: Duration, _ random: any RandomSource) {
+  ///
+  /// - Parameter atLeast: What to wait for at least before the next attempt.
+  mutating func fail(
+    _ why: Text, _ now: Duration, _ random: any RandomSource, atLeast: Duration = .zero
+  ) {
     lastError = why
     effects.append(.abandon)
     disconnect(.disconnected)
     unreachedSince = unreachedSince ?? now
-    let wait = backoff.failed(at: now, fraction: random.fraction())
+    let wait = max(backoff.failed(at: now, fraction: random.fraction()), atLeast)
     enter(.backingOff(until: now + wait))
   }
 
@@ -381,6 +405,7 @@ extension ConnectionMachine {
       for id in askOrder { finish(id, .disconnected) }
     }
     tickAuth(now)
+    tickRotation(now)
     tickRequests(now, random)
     tickPublishes(now)
     tickNegotiations(now)

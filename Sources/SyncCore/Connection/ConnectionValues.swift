@@ -50,7 +50,7 @@ public enum SubscriptionState: Sendable, Hashable {
   case live
   /// Over until something changes, in the relay's words.
   case refused(Text)
-  /// More is wanted than the relay keeps open; reconciled by polling meanwhile.
+  /// More is wanted than the relay keeps open; it waits for its turn.
   case parked
 }
 
@@ -63,6 +63,8 @@ extension ConnectionMachine {
     case resume
     /// The NIP-11 document; nil when the relay has none.
     case information(RelayInformation?)
+    /// By how many seconds the relay's clock is ahead of ours.
+    case clock(skew: Int64)
     case opened
     /// Opening failed, or the open connection ended.
     case ended(Text)
@@ -73,8 +75,13 @@ extension ConnectionMachine {
     case oversized
     case signed(Event, challenge: Text)
     case signingFailed(Text, challenge: Text)
-    case want(SubscriptionName, [Filter])
+    /// A pinned feed keeps its place where others have to take turns.
+    case want(SubscriptionName, [Filter], isPinned: Bool = false)
     case unwant(SubscriptionName)
+    /// There is news that a refused feed may be served now.
+    case readmit(SubscriptionName)
+    /// The feed was found deaf.
+    case renew(SubscriptionName)
     case ask(AskID, HistoryWalk.Request)
     case cancel(AskID)
     case publish(Event)
@@ -106,7 +113,9 @@ extension ConnectionMachine {
     case abandon
     case send([UInt8])
     case ping
-    case sign(challenge: Text)
+    case sign(challenge: Text, as: AuthShape = AuthShape())
+    /// Read the relay's clock anew; the answer is `Input.clock`.
+    case measureClock
     case event(Target, Event, Fit)
     /// An EVENT of this request whose event could not be read.
     case unreadable(Target, ScanError)
@@ -114,6 +123,9 @@ extension ConnectionMachine {
     case restarted(AskID)
     case answered(AskID, PageEnd)
     case subscription(SubscriptionName, SubscriptionState)
+    /// A feed is live again that was not for a while on a connection that held: what came
+    /// meanwhile has to be asked for.
+    case resumed(SubscriptionName)
     case verdict(EventID, accepted: Bool, Text)
     /// No answer will come for this event; where it was handed over, its fate is unknown.
     case unanswered(EventID, isHanded: Bool, Text)

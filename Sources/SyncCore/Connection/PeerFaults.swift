@@ -16,6 +16,8 @@ public struct PeerFaults: Sendable, Hashable {
     case foreignEvent = "foreign-event"
     /// An event that matches, but for the time that was asked for.
     case outsideTimes = "outside-times"
+    /// A live feed that did not bring what asking found later.
+    case deafFeed = "deaf-feed"
   }
 
   private var counts: [Reason: Int] = [:]

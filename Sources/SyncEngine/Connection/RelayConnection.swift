@@ -25,6 +25,8 @@ actor RelayConnection {
   private var reading: (any SpawnedTask)?
   private var writing: (any SpawnedTask)?
   private var isInformed = false
+  /// A frame is being taken over; while the store holds that up, silence is not the relay's.
+  private var isBusy = false
   private var alarm = Alarm()
   private var flushAlarm = Alarm()
   private var faultAlarm = Alarm()
@@ -79,11 +81,24 @@ actor RelayConnection {
 
   func resume() async { await take(.resume) }
 
-  func want(_ feeds: [(SubscriptionName, [Filter])]) async {
-    for (name, filters) in feeds { await take(.want(name, filters)) }
+  func want(_ feeds: [(SubscriptionName, [Filter])], isPinned: Bool = false) async {
+    for (name, filters) in feeds { await take(.want(name, filters, isPinned: isPinned)) }
   }
 
   func unwant(_ name: SubscriptionName) async { await take(.unwant(name)) }
+
+  func renew(_ name: SubscriptionName) async { await take(.renew(name)) }
+
+  func readmit(_ name: SubscriptionName) async { await take(.readmit(name)) }
+
+  /// Makes good for an alarm that never rang.
+  func supervise() async {
+    guard let due = machine.deadline, ports.clock.uptime() >= due + limits.watchInterval else {
+      return
+    }
+    alarm.cancel()
+    await take(.tick)
+  }
 
   func publish(_ event: Event) async { await take(.publish(event)) }
 
@@ -136,6 +151,7 @@ actor RelayConnection {
 
   private func tick() async {
     alarm.rang()
+    if isBusy { await take(.heard) }
     await take(.tick)
   }
 
@@ -162,7 +178,8 @@ actor RelayConnection {
     case .abandon: drop { $0.abandon() }
     case .send(let frame): writer?.send(frame)
     case .ping: ping()
-    case .sign(let challenge): sign(challenge)
+    case .sign(let challenge, let shape): sign(challenge, shape)
+    case .measureClock: readClock()
     case .event(.ask(let id), let event, let fit): await add(event, fit, to: id)
     case .event(.live, let event, _): await addLive(event)
     case .unreadable(let target, let error): addUnreadable(target, error)
@@ -171,6 +188,7 @@ actor RelayConnection {
     case .subscription(let name, let state):
       await flushLive()
       await report(.subscription(name, state))
+    case .resumed(let name): await report(.resumed(name))
     case .verdict(let id, let isAccepted, let text):
       await report(.verdict(id, accepted: isAccepted, text))
     case .unanswered(let id, let isHanded, let why):
@@ -222,6 +240,8 @@ actor RelayConnection {
     writing = ports.tasks.spawn("relay writer") { await writer.run(link) }
     reading = ports.tasks.spawn("relay reader") { [weak self] in
       while let self, await self.readOne(link, mine) {}
+      // It ends with the connection; where it was lost alone, the connection is of no use.
+      await self?.ended(.closed(code: 1006, reason: "nobody reads it"), mine)
     }
     await take(.opened)
   }
@@ -230,7 +250,9 @@ actor RelayConnection {
     do throws(TransportError) {
       let frame = try await link.receive()
       guard mine == generation else { return false }
+      isBusy = true
       await received(frame)
+      isBusy = false
       return true
     } catch {
       await ended(error, mine)
@@ -283,9 +305,22 @@ actor RelayConnection {
     let (fetcher, url) = (ports.relayInformation, url)
     _ = ports.tasks.spawn("relay document") { [weak self] in
       // Why there is no document makes no difference: then there are no hints.
-      let document = try? await fetcher.document(of: url)
-      await self?.informed(document.flatMap { RelayInformation(document: $0) })
+      let answer = try? await fetcher.answer(of: url)
+      if let date = answer?.date { await self?.readClock(date) }
+      await self?.informed(answer?.document.flatMap { RelayInformation(document: $0) })
     }
+  }
+
+  private func readClock() {
+    let (fetcher, url) = (ports.relayInformation, url)
+    _ = ports.tasks.spawn("relay clock") { [weak self] in
+      // Without an answer the difference stays unknown.
+      if let date = try? await fetcher.answer(of: url).date { await self?.readClock(date) }
+    }
+  }
+
+  private func readClock(_ date: Timestamp) async {
+    await take(.clock(skew: date.seconds - ports.clock.now().seconds))
   }
 
   private func informed(_ information: RelayInformation?) async {
@@ -295,11 +330,11 @@ actor RelayConnection {
     await report(.information(information))
   }
 
-  private func sign(_ challenge: Text) {
+  private func sign(_ challenge: Text, _ shape: AuthShape) {
     guard let signer else { return }
     let draft = EventDraft(
-      createdAt: ports.clock.now(), kind: .relayAuth,
-      tags: Tags([["relay", Text(url.description)], ["challenge", challenge]]), content: .empty)
+      createdAt: shape.date(at: ports.clock.now()), kind: .relayAuth,
+      tags: Tags([["relay", shape.text(of: url)], ["challenge", challenge]]), content: .empty)
     _ = ports.tasks.spawn("relay auth") { [weak self] in
       do throws(SignerError) {
         let event = try await signer.sign(draft)

@@ -8,6 +8,8 @@ enum RelayReport: Sendable {
   case state(ConnectionState)
   case information(RelayInformation?)
   case subscription(SubscriptionName, SubscriptionState)
+  /// A feed is live again that was not for a while on a connection that held.
+  case resumed(SubscriptionName)
   /// Events of live feeds, verified, and what was refused among them.
   case live([VerifiedEvent], [Reject])
   case verdict(EventID, accepted: Bool, Text)

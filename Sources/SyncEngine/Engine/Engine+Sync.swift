@@ -132,6 +132,8 @@ extension Engine {
 
   func reconciler(_ relay: RelayURL, _ tally: RoundTally) -> Reconciler? {
     guard let link = links[relay] else { return nil }
+    var intake = intake
+    intake.onNew = { [weak self] in await self?.found($0, at: relay) }
     return Reconciler(
       connection: link.connection, intake: intake, desk: desk, ports: ports, limits: limits,
       me: me, tally: tally)
@@ -179,7 +181,7 @@ extension Engine {
   private func wantFeeds(_ relay: RelayURL) async {
     guard let connection = links[relay]?.connection else { return }
     if options.isEverything {
-      return await connection.want([SyncScopes.liveEverything(limit: limits.liveLimit)])
+      return await want([SyncScopes.liveEverything(limit: limits.liveLimit)], connection, true)
     }
     let groups: [Text]
     if let named = options.groups {
@@ -187,11 +189,18 @@ extension Engine {
     } else {
       groups = await desk.groups(now: ports.clock.now())
     }
-    await connection.want(
-      SyncScopes.liveGlobals(me: me, limit: limits.liveLimit)
-        + groups.prefix(limits.groupsMax).map {
-          SyncScopes.liveGroup($0, limit: limits.liveLimit)
-        })
+    // A channel may have to take turns; what tells of new channels may not.
+    await want(SyncScopes.liveGlobals(me: me, limit: limits.liveLimit), connection, true)
+    await want(
+      groups.prefix(limits.groupsMax).map { SyncScopes.liveGroup($0, limit: limits.liveLimit) },
+      connection, false)
+  }
+
+  private func want(
+    _ feeds: [(SubscriptionName, [Filter])], _ connection: RelayConnection, _ isPinned: Bool
+  ) async {
+    for (name, filters) in feeds { links[connection.url]?.feeds.want(name, filters) }
+    await connection.want(feeds, isPinned: isPinned)
   }
 
   private var followedExtent: SyncPlan.Extent {
@@ -208,6 +217,7 @@ extension Engine {
       else { return }
       let reading = links[relay]?.readings ?? 0
       links[relay]?.isDue = false
+      links[relay]?.groupsDue = []
       let isFirst = reconciledAt == nil
       var plan = SyncPlan(
         followedExtent, recentWindow: isFirst ? limits.recentWindow : limits.resumeOverlap)
@@ -218,11 +228,26 @@ extension Engine {
       if links[relay]?.readings == reading, isReady(relay) { links[relay]?.caughtUp = reading }
       await wantFeeds(relay)
       changed(.relay(relay))
-      let pause = await hasParked(relay) ? limits.pollInterval : limits.reconcileInterval
-      _ = await wait(until: ports.clock.uptime() + pause) {
+      await waitForRound(relay, reading)
+    }
+  }
+
+  /// Waits until all of a relay is to be reconciled again; groups that may have missed something
+  /// are looked after meanwhile.
+  private func waitForRound(_ relay: RelayURL, _ reading: Int) async {
+    let isDeaf = links[relay]?.feeds.isDeaf(at: ports.clock.now()) == true
+    let end = ports.clock.uptime() + (isDeaf ? limits.deafInterval : limits.reconcileInterval)
+    while !Task.isCancelled, !isStopped {
+      let isWoken = await wait(until: end) {
         links[relay]?.isDue == true || isReady(relay) && links[relay]?.readings != reading
-          || storeFailure != nil
+          || links[relay]?.groupsDue.isEmpty == false || storeFailure != nil
       }
+      let groups = links[relay]?.groupsDue.sorted() ?? []
+      guard isWoken, links[relay]?.isDue == false, links[relay]?.readings == reading,
+        storeFailure == nil, !groups.isEmpty, !options.isEverything
+      else { return }
+      links[relay]?.groupsDue = []
+      await runRound(SyncPlan(.groups(groups), recentWindow: limits.resumeOverlap), relay)
     }
   }
 
@@ -249,12 +274,6 @@ extension Engine {
     } catch {
       await tally.failed(error)
     }
-  }
-
-  /// Whether some feeds found no place: those groups are reconciled more often.
-  private func hasParked(_ relay: RelayURL) async -> Bool {
-    guard let machine = await links[relay]?.connection.machine else { return false }
-    return machine.wanted.contains { machine.subscription($0) == .parked }
   }
 
   // MARK: Waiting
@@ -296,6 +315,12 @@ extension Engine {
     return isReached ? .reached : .timedOut
   }
 
+  private func heardAt(_ machine: ConnectionMachine) -> Timestamp? {
+    guard machine.state == .ready else { return nil }
+    let silence = ports.clock.uptime() - machine.lastHeard
+    return ports.clock.now() - max(silence.components.seconds, 0)
+  }
+
   /// What the engine is doing now.
   public func status() async -> EngineStatus {
     var statuses: [RelayStatus] = []
@@ -312,7 +337,7 @@ extension Engine {
             machine.subscription(name).map { SubscriptionStatus(name: name, state: $0) }
           },
           isCaughtUp: link.caughtUp == link.readings && link.readings > 0, notice: link.notice,
-          offeredSelf: link.offeredSelf))
+          offeredSelf: link.offeredSelf, heardAt: heardAt(machine), clockSkew: machine.clockSkew))
     }
     return EngineStatus(
       isOnline: isOnline, relays: statuses, outbox: outboxCounts, progress: progress)

@@ -28,6 +28,9 @@ public actor Engine: RelayReportSink {
   var me: PublicKey?
   var links: [RelayURL: Link] = [:]
   var followers: [any SpawnedTask] = []
+  var watcher: (any SpawnedTask)?
+  /// Whether every relay is to be followed.
+  var isFollowing = false
   var isStarted = false
   var isStopped = false
   var isOnline = false
@@ -59,6 +62,10 @@ public actor Engine: RelayReportSink {
     var caughtUp = 0
     /// Something happened that makes reconciling worthwhile now.
     var isDue = false
+    /// Groups of which something may have been missed.
+    var groupsDue: Set<Text> = []
+    var feeds = FeedWatch()
+    var isFollowed = false
   }
 
   /// - Parameters:
@@ -87,12 +94,10 @@ public actor Engine: RelayReportSink {
   /// Connects, follows every relay, and sends what waits. Does nothing when it runs already.
   public func start() async {
     guard await prepare() else { return }
-    guard followers.isEmpty, !isStopped else { return }
+    guard !isFollowing, !isStopped else { return }
+    isFollowing = true
     await wantFeeds()
-    for relay in relays {
-      followers.append(
-        ports.tasks.spawn("follow \(relay)") { [weak self] in await self?.follow(relay) })
-    }
+    for relay in relays { startFollowing(relay) }
   }
 
   /// Ends everything and waits for it; the engine cannot be used again.
@@ -101,9 +106,11 @@ public actor Engine: RelayReportSink {
     isStopped = true
     wake()
     for follower in followers { follower.cancel() }
+    watcher?.cancel()
     for relay in relays { await links[relay]?.pump?.stop() }
     for relay in relays { await links[relay]?.connection.stop() }
     for follower in followers { await follower.finished() }
+    await watcher?.finished()
     followers = []
     bell.finish()
   }
@@ -148,6 +155,7 @@ public actor Engine: RelayReportSink {
         storeFailure = error
       }
     }
+    watcher = ports.tasks.spawn("engine watch") { [weak self] in await self?.watch() }
     isOnline = !options.isOffline
     guard isOnline else { return true }
     for relay in relays { await links[relay]?.connection.start() }
@@ -175,7 +183,8 @@ public actor Engine: RelayReportSink {
     switch report {
     case .state(let state): await entered(state, relay)
     case .information(let information): await informed(information, relay)
-    case .subscription: changed(.relay(relay))
+    case .subscription(let name, let state): feedChanged(name, state, relay)
+    case .resumed(let name): feedResumed(name, relay)
     case .live(let events, let rejected): await arrived(events, rejected, relay)
     case .verdict(let id, let isAccepted, let text):
       await links[relay]?.pump?.take(.verdict(id, accepted: isAccepted, text))
@@ -243,15 +252,18 @@ public actor Engine: RelayReportSink {
   private func react(
     to events: [VerifiedEvent], _ result: IngestResult, _ relay: RelayURL
   ) async {
+    var fresh: [Event] = []
     for (verified, admission) in zip(events, result.admissions) {
       let event = verified.event
       if event.pubkey == me { await links[relay]?.pump?.take(.echoed(event.id)) }
       guard case .appended = admission else { continue }
+      fresh.append(event)
       switch event.kind {
       case .memberAdded, .memberRemoved, .groupMetadata: links[relay]?.isDue = true
       default: break
       }
     }
+    await readmit(by: fresh, at: relay)
     wake()
   }
 

@@ -36,6 +36,13 @@ public struct RelayStatus: Sendable, Hashable {
   public let notice: Text?
   /// A key that the relay names as its own now and that was not accepted.
   public let offeredSelf: PublicKey?
+  /// When something of it was last heard on this connection.
+  public let heardAt: Timestamp?
+  /// By how many seconds its clock is ahead of ours, where it told.
+  public let clockSkew: Int64?
+
+  /// Whether the clocks differ so much that people want to know.
+  public var isSkewed: Bool { abs(clockSkew ?? 0) > Limits().authSkewMax }
 
   /// Whether every wanted feed is live, or cannot be, and all of it caught up.
   public var isLive: Bool {

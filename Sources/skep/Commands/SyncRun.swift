@@ -57,6 +57,10 @@ struct SyncRun {
     }
     shown.cancel()
     context.talk.endProgress()
+    for relay in await community.engine.status().relays {
+      guard let skew = relay.skewWords else { continue }
+      context.talk.say("\(SafeText.line(relay.url.description, cells: 60)): \(skew)")
+    }
     switch result {
     case .failure(let error): throw Failure(error)
     case .success(let summary):

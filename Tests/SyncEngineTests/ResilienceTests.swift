@@ -1,0 +1,186 @@
+import EventLog
+import Nostr
+import NostrCrypto
+import RelayServer
+import SyncCore
+import SyncEngine
+import Testing
+
+/// What may go wrong with a connection beside the connection itself.
+@Suite(.timeLimit(.minutes(1))) struct ResilienceTests {
+  @Test(arguments: ["relay reader", "relay alarm", "follow "])
+  func `a task that is lost is missed and made good`(name: String) async throws {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    let tasks = FragileTasks()
+    let engine = world.engine(
+      store, key: world.member, ports: world.ports.replacing(tasks: tasks))
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    world.network.setReachable(false)
+    if name == "relay reader" { tasks.kill(name) } else { world.network.cutAll() }
+    await engine.reach { $0.relays.first?.state.name == "backing-off" }
+    if name != "relay reader" { tasks.kill(name) }
+    world.network.setReachable(true)
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a machine that slept looks after its connection at once`() async throws {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    let clock = MovingClock()
+    let transport = PingedTransport(world.network)
+    let engine = world.engine(
+      store, key: world.member, ports: world.ports.replacing(clock: clock, transport: transport))
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(20)) == .reached)
+    clock.move(by: 3600)
+    var pings = 0
+    for await _ in transport.pings {
+      pings += 1
+      break
+    }
+    #expect(pings == 1)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a clock that is off is measured and told, and the AUTH is dated by the relay's`()
+    async throws
+  {
+    var rules = RelayRules()
+    rules.authentication.isNeededToRead = true
+    rules.authentication.ageMax = 60
+    let world = try await EngineWorld(rules: rules)
+    world.network.setClock(world.ports.clock)
+    let store = try await world.store()
+    let engine = world.engine(
+      store, key: world.member, ports: world.ports.replacing(clock: MovingClock(offset: -109)))
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    let relay = try #require(await engine.status().relays.first)
+    #expect(relay.isAuthenticated && relay.isSkewed)
+    #expect((100...109).contains(relay.clockSkew ?? 0))
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a feed that brings nothing is found deaf by asking, and told`() async throws {
+    var rules = RelayRules()
+    rules.reading.fanOut = .none
+    let world = try await EngineWorld(rules: rules)
+    let store = try await world.store()
+    let clock = MovingClock()
+    let engine = world.engine(
+      store, key: world.member, ports: world.ports.replacing(clock: clock)
+    ) {
+      $0.limits.reconcileInterval = .milliseconds(300)
+    }
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(20)) == .reached)
+    clock.move(by: 300)
+    let event = try world.message("who hears me?", at: clock.now() - 100)
+    try await world.post([event])
+    await engine.reach { ($0.relays.first?.faults[.deafFeed] ?? 0) > 0 }
+    #expect(try store.ids().contains(event.id))
+    await engine.stop()
+    #expect(try store.reader.counts().faults.map(\.reason) == ["deaf-feed"])
+    await store.close()
+  }
+
+  @Test func `sixty channels on ten frames a second: what the user writes is accepted at once`()
+    async throws
+  {
+    var rules = RelayRules()
+    rules.limits.budget = RateBudget(framesMax: 10, window: .seconds(1))
+    let world = try await EngineWorld(rules: rules, extraGroups: 60)
+    let store = try await world.store()
+    // The channels are known from before.
+    let before = world.engine(store, key: world.member) { $0.isReadOnly = true }
+    var plan = SyncPlan(.groups([]))
+    plan.extent = .everything
+    _ = try await before.syncOnce(plan)
+    await before.stop()
+    let engine = world.engine(store, key: world.member) { $0.isOffline = true }
+    let message = try await engine.publish(
+      EventDraft(
+        createdAt: world.ports.clock.now(), kind: .message,
+        tags: Tags([["h", try world.memberGroup]]), content: "through the crowd"))
+    await engine.goOnline()
+    await engine.start()
+    #expect(await engine.waitOutbox(for: .seconds(20)) == .reached)
+    let delivery = try #require(try store.reader.message(id: message.id)?.deliveries.first)
+    #expect(delivery.state == .sent && delivery.attempts == 1)
+    let feeds = try #require(await engine.status().relays.first).subscriptions
+    #expect(feeds.count > 60)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `more channels than the relay keeps open: every one of them is heard`() async throws {
+    var rules = RelayRules()
+    rules.limits.subscriptionsMax = 12
+    let world = try await EngineWorld(rules: rules, extraGroups: 30)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member) {
+      $0.limits.rotationInterval = .milliseconds(200)
+    }
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    let events = try (0..<30).map { number in
+      try world.message(Text("to \(number)"), in: EngineWorld.extraGroup(number))
+    }
+    try await world.post(events)
+    let wanted = Set(events.map(\.id))
+    for await _ in engine.changes where try wanted.isSubset(of: store.ids()) { break }
+    let status = try #require(await engine.status().relays.first)
+    #expect(status.count { $0 == .parked } > 0)
+    #expect(status.faults.total == 0)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a channel appears when one is added, is lost when removed, and comes back`()
+    async throws
+  {
+    let world = try await EngineWorld(rules: .buzz)
+    let admin = world.engine(try await world.store("admin"), key: world.member)
+    let store = try await world.store()
+    let user = world.community.people[1]
+    let engine = world.engine(store, key: user)
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(20)) == .reached)
+    func tell(_ kind: EventKind, _ tags: [[Text]]) async throws {
+      _ = try await admin.publish(
+        EventDraft(
+          createdAt: world.ports.clock.now(), kind: kind, tags: Tags([["h", "secret"]] + tags),
+          content: .empty))
+      #expect(await admin.waitOutbox(for: .seconds(20)) == .reached)
+    }
+    func feed(_ status: EngineStatus) -> SubscriptionState? {
+      status.relays.first?.subscriptions.first { $0.name == "group:secret" }?.state
+    }
+    try await tell(.groupCreate, [["name", "secret"], ["visibility", "private"], ["private"]])
+    try await tell(.groupEditMetadata, [["name", "secret"], ["private"], ["closed"]])
+    try await tell(.groupPutUser, [["p", Text(user.publicKey.hex)]])
+    await engine.reach { feed($0) == .live }
+    try await tell(.groupRemoveUser, [["p", Text(user.publicKey.hex)]])
+    await engine.reach { if case .refused = feed($0) { true } else { false } }
+    try await tell(.groupPutUser, [["p", Text(user.publicKey.hex)]])
+    await engine.reach { feed($0) == .live }
+    await engine.stop()
+    await admin.stop()
+    await admin.store.close()
+    await store.close()
+  }
+}
+
+extension Engine {
+  /// Returns once it holds, looking again at every change.
+  func reach(_ isTrue: (EngineStatus) -> Bool) async {
+    if isTrue(await status()) { return }
+    for await _ in changes where isTrue(await status()) { return }
+  }
+}
