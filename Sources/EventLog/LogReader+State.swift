@@ -10,7 +10,10 @@ extension LogReader {
   }
 
   /// What is proved, by relay and scope, sorted.
-  public func coverage() throws(LogError) -> [LoggedCoverage] {
+  ///
+  /// - Parameter now: Leaves out what was proved later than this, under a clock that was ahead; nil
+  ///   gives all.
+  public func coverage(asOf now: Timestamp?) throws(LogError) -> [LoggedCoverage] {
     let rows = try read { database, relays throws(LogError) in
       try database.rows(
         """
@@ -24,6 +27,7 @@ extension LogReader {
       }
     }
     let joined = rows.reduce(into: [LoggedCoverage]()) { result, row in
+      if let now, !row.intervals.allSatisfy({ $0.isBelievable(at: now) }) { return }
       if let last = result.last, last.relay == row.relay, last.scope == row.scope {
         result[result.count - 1] = LoggedCoverage(
           relay: last.relay, scope: last.scope, intervals: last.intervals + row.intervals)
@@ -35,7 +39,11 @@ extension LogReader {
   }
 
   /// What is proved about one scope at one relay.
-  public func coverage(relay: RelayURL, scope: Scope) throws(LogError) -> CoverageMap {
+  ///
+  /// - Parameter now: Leaves out what was proved later than this, under a clock that was ahead.
+  public func coverage(
+    relay: RelayURL, scope: Scope, asOf now: Timestamp
+  ) throws(LogError) -> CoverageMap {
     try read { database, _ throws(LogError) in
       CoverageMap(
         try database.rows(
@@ -44,7 +52,8 @@ extension LogReader {
           WHERE relay = (SELECT id FROM relay WHERE url = ?)
             AND scope = (SELECT id FROM scope WHERE filter = ?) ORDER BY from_at
           """, [.string(relay.description), .text(scope.key)]
-        ) { row throws(LogError) in try CoverageRow.interval(row) })
+        ) { row throws(LogError) in try CoverageRow.interval(row) }
+        .filter { $0.isBelievable(at: now) })
     }
   }
 

@@ -112,7 +112,11 @@ extension WriteTransaction {
 
   private mutating func write(_ proof: CoverageProof) throws(LogError) {
     let key = try coverageKey(proof.relay, proof.scope)
-    try updateCoverage(key) { $0.insert(proof.interval) }
+    try updateCoverage(key) { map in
+      let now = proof.interval.provedAt
+      map = CoverageMap(map.intervals.filter { $0.isBelievable(at: now) })
+      map.insert(proof.interval)
+    }
     try updateGaps(key) { $0.subtract(from: proof.interval.from, to: proof.interval.to) }
   }
 

@@ -54,6 +54,13 @@ public struct CoverageInterval: Hashable, Sendable {
     self.provedAt = provedAt
     self.method = method
   }
+
+  /// How far a clock may be set back before proofs from the time ahead are given up, in seconds.
+  public static let clockSlack: Int64 = 900
+
+  /// Whether the proof can have been made by `now`. One from a time to come was made while the
+  /// clock was ahead: it would speak for a time of which nobody has asked yet.
+  public func isBelievable(at now: Timestamp) -> Bool { provedAt - Self.clockSlack <= now }
 }
 
 /// A proof to be written in the transaction of the events that it speaks of.

@@ -17,14 +17,16 @@ actor LogDesk {
     self.executor = executor
   }
 
-  func coverage(relay: RelayURL, scope: Scope) throws(LogError) -> CoverageMap {
-    try reader.coverage(relay: relay, scope: scope)
+  func coverage(
+    relay: RelayURL, scope: Scope, asOf now: Timestamp
+  ) throws(LogError) -> CoverageMap {
+    try reader.coverage(relay: relay, scope: scope, asOf: now)
   }
 
   func event(_ id: EventID) throws(LogError) -> Event? { try reader.event(id: id)?.event }
 
   func hasCoverage(of relay: RelayURL) throws(LogError) -> Bool {
-    try reader.coverage().contains { $0.relay == relay }
+    try reader.coverage(asOf: nil).contains { $0.relay == relay }
   }
 
   func setting(_ key: String) throws(LogError) -> [UInt8]? { try reader.setting(key) }

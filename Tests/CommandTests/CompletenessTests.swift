@@ -53,6 +53,24 @@ import Testing
     #expect(!verdict([try coverage(general, [(0, 100), (201, 900)])], on: asked).isComplete)
   }
 
+  @Test func `a gap of one group is none where the same relay was read for all`() throws {
+    let relay = try #require(Self.relay)
+    let other = try #require(RelayURL("ws://other.example:1"))
+    func gap(_ relay: RelayURL) -> CoverageGap {
+      CoverageGap(relay: relay, scope: Scope(general), from: 0, to: 950, why: "stopped")
+    }
+    func open(_ coverage: [LoggedCoverage], _ gaps: [CoverageGap]) -> [CoverageGap] {
+      Completeness(coverage: coverage, gaps: gaps, now: 1000).openGaps
+    }
+    let left = open([try coverage(Filter(), [(0, 900)])], [gap(relay), gap(other)])
+    #expect(left.map(\.from) == [901, 0])
+    #expect(left.map(\.to) == [950, 950])
+    // A narrower proof, or one of the same scope that the gap came after, closes nothing.
+    let narrow = Filter.group("general", kinds: [.reaction])
+    #expect(open([try coverage(narrow, [(0, 960)])], [gap(relay)]) == [gap(relay)])
+    #expect(open([try coverage(general, [(0, 960)])], [gap(relay)]) == [gap(relay)])
+  }
+
   @Test func `a time after the newest proof is not proved`() throws {
     var asked = general
     asked.until = 950

@@ -19,14 +19,15 @@ import Testing
     _ = try await log.ingest(batch)
     await log.close()
     let reader = try LogReader.open(path: bench.path)
-    let coverage = try reader.coverage()
+    let coverage = try reader.coverage(asOf: nil)
     #expect(coverage.map(\.relay) == [Sample.home, Sample.replica])
     #expect(coverage.map(\.scope) == [Sample.scope.key, Sample.scope.key])
     #expect(coverage.map { $0.intervals.map(\.to) } == [[99], [9]])
-    let map = try reader.coverage(relay: Sample.home, scope: Sample.scope)
+    let map = try reader.coverage(relay: Sample.home, scope: Sample.scope, asOf: .init(.max))
     #expect(map.contains(from: 0, to: 99))
     #expect(!map.contains(100))
-    #expect(try reader.coverage(relay: Sample.home, scope: Scope(Filter())).isEmpty)
+    #expect(
+      try reader.coverage(relay: Sample.home, scope: Scope(Filter()), asOf: .init(.max)).isEmpty)
   }
 
   @Test func `a gap stays until a proof covers it, and shrinks where one covers a part`()
@@ -57,8 +58,26 @@ import Testing
     let log = try await bench.open()
     _ = try await log.ingest(IngestBatch(receivedAt: 1, proofs: [Sample.proof(0, 100)]))
     try await log.revokeCoverage(relay: Sample.home, scope: Sample.scope, from: 10, to: 20)
-    let map = try log.reader.coverage(relay: Sample.home, scope: Sample.scope)
+    let map = try log.reader.coverage(relay: Sample.home, scope: Sample.scope, asOf: .init(.max))
     #expect(map.gaps(from: 0, to: 100) == [10...20])
+  }
+
+  @Test
+  func `a proof from a time to come is not believed, and the next proof of its scope ends it`()
+    async throws
+  {
+    let bench = try Bench()
+    let log = try await bench.open()
+    let ahead = Sample.proof(0, 5000, at: 5000)
+    _ = try await log.ingest(IngestBatch(receivedAt: 1, proofs: [ahead]))
+    let scope = Sample.scope
+    #expect(try log.reader.coverage(relay: Sample.home, scope: scope, asOf: 4099).isEmpty)
+    #expect(try log.reader.coverage(asOf: 4099) == [])
+    #expect(
+      try log.reader.coverage(relay: Sample.home, scope: scope, asOf: 4100).contains(4999))
+    _ = try await log.ingest(IngestBatch(receivedAt: 2, proofs: [Sample.proof(50, 90, at: 4000)]))
+    let map = try log.reader.coverage(relay: Sample.home, scope: scope, asOf: .init(.max))
+    #expect(map.intervals == [Sample.proof(50, 90, at: 4000).interval])
   }
 
   @Test func `a batch that fails leaves neither events nor proofs nor gaps`() async throws {
@@ -74,7 +93,7 @@ import Testing
     try await log.setPagesMax(40)
     await #expect(throws: LogError.full(bench.path)) { _ = try await log.ingest(batch) }
     #expect(try log.reader.head() == LogSequence(1))
-    #expect(try log.reader.coverage() == [])
+    #expect(try log.reader.coverage(asOf: nil) == [])
     #expect(try log.reader.gaps() == [])
     #expect(try log.reader.counts().rejects == [])
     // The next operation works, and with room again the same batch does.

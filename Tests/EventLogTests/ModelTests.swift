@@ -128,7 +128,7 @@ private struct Dice {
       let entries = try reader.entries(after: .start, limit: 100_000)
       #expect(entries.map(\.body) == expected, place)
       #expect(entries.map(\.sequence.number) == Array(1..<Int64(expected.count) + 1), place)
-      let map = try reader.coverage(relay: Sample.home, scope: Sample.scope)
+      let map = try reader.coverage(relay: Sample.home, scope: Sample.scope, asOf: .init(.max))
       let open = map.gaps(from: 0, to: 130).flatMap {
         $0.lowerBound.seconds...$0.upperBound.seconds
       }

@@ -193,7 +193,7 @@ import Testing
     let before = try LogReader.open(path: bench.path)
     let counts = try before.counts()
     #expect(counts.events == count + 1 && counts.faults == [])
-    #expect(try before.coverage().count == 1)
+    #expect(try before.coverage(asOf: nil).count == 1)
     before.close()
     let new = try await bench.open()
     #expect(try new.reader.counts().rejects == counts.rejects)

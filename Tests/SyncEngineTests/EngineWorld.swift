@@ -67,6 +67,13 @@ final class EngineWorld: Sendable {
       options: options)
   }
 
+  /// The ports of this world under a wall clock that is off by some seconds.
+  func ports(clockOffset: Int64) -> Ports {
+    Ports(
+      clock: SystemClock(offset: clockOffset), random: ports.random, tasks: ports.tasks,
+      transport: network, relayInformation: network, work: ports.work)
+  }
+
   var member: SecretKey { community.people[0] }
 
   static func extraGroup(_ number: Int) -> Text { Text("extra-\(number)") }

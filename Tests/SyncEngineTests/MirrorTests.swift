@@ -3,6 +3,7 @@ import HotCache
 import Nostr
 import NostrCrypto
 import RelayServer
+import RelaySocket
 import SyncCore
 import SyncEngine
 import Testing
@@ -112,7 +113,8 @@ import Testing
     let engine = world.engine(store, key: world.member) { $0.isReadOnly = true }
     let summary = try await engine.syncOnce(SyncPlan(.everything))
     #expect(summary.stored > 500)
-    #expect(try store.reader.coverage().allSatisfy { $0.scope != SyncScopes.everything.key })
+    #expect(
+      try store.reader.coverage(asOf: nil).allSatisfy { $0.scope != SyncScopes.everything.key })
     await engine.stop()
     await store.close()
   }
@@ -146,7 +148,54 @@ import Testing
         return
       }
     }
-    #expect(try store.reader.coverage().isEmpty)
+    #expect(try store.reader.coverage(asOf: nil).isEmpty)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test
+  func `a stranger who asks an open relay for a group that is not there hears that it is empty`()
+    async throws
+  {
+    let world = try await EngineWorld()
+    for round in 0..<5 {
+      let store = try await world.store("round \(round)")
+      let engine = world.engine(store) { $0.isReadOnly = true }
+      let summary = try await engine.syncOnce(SyncPlan(.groups(["no-such-group"])))
+      #expect(summary.isComplete && summary.stored == 0)
+      await engine.stop()
+      await store.close()
+    }
+  }
+
+  @Test func `what was proved under a clock that was ahead is read again`() async throws {
+    var rules = RelayRules.withoutGroups
+    rules.reading.pageMax = 100
+    let world = try await EngineWorld(rules: rules)
+    let store = try await world.store()
+    let year: Int64 = 365 * 86_400
+    let ahead = world.engine(store, ports: world.ports(clockOffset: year)) { $0.isReadOnly = true }
+    #expect(try await ahead.syncOnce(SyncPlan(.everything)).isComplete)
+    await ahead.stop()
+
+    let signer = LocalSigner(world.member)
+    let old = world.ports.clock.now() - 20 * 86_400
+    let late = try (0..<50 as Range<Int64>).map { step in
+      try signer.signed(
+        EventDraft(createdAt: old + step, kind: .note, tags: Tags([[Text]]()), content: "late")
+      ).event
+    }
+    await world.host.update { machine, _, _ in
+      // A store in memory does not fail.
+      try? machine.load(late)
+      return []
+    }
+    let engine = world.engine(store) { $0.isReadOnly = true }
+    #expect(try await engine.syncOnce(SyncPlan(.everything)).stored == late.count)
+    #expect(try store.ids() == (await world.held()))
+    let now = world.ports.clock.now()
+    #expect(
+      try store.reader.coverage(asOf: nil).flatMap(\.intervals).allSatisfy { $0.to <= now })
     await engine.stop()
     await store.close()
   }

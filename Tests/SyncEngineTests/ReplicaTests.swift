@@ -147,7 +147,7 @@ import Testing
     #expect(try store.reader.event(id: old.id) != nil)
     // A replica that lacks nearly everything takes nothing from what the home was proved for.
     for relay in [world.url, replica.url] {
-      let rows = try store.reader.coverage().filter { $0.relay == relay }
+      let rows = try store.reader.coverage(asOf: nil).filter { $0.relay == relay }
       let isWhole = rows.contains { row in
         CoverageMap(row.intervals).contains(from: 0, to: world.ports.clock.now() - 60)
       }

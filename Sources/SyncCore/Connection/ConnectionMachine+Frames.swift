@@ -34,6 +34,17 @@ extension ConnectionMachine {
     effects.append(.unreadable(target, reason))
   }
 
+  /// A frame too large to be taken in. It may have been an event of any page that is being read, so
+  /// each of them has one that could not be read.
+  mutating func oversized(_ now: Duration) {
+    faults.count(.oversizedFrame)
+    for id in open.keys.sorted() {
+      guard let target = open[id]?.target, case .ask = target else { continue }
+      progress(id, now)
+      effects.append(.unreadable(target, .size(limits.frameBytesMax)))
+    }
+  }
+
   private mutating func receivedEvent(_ id: SubscriptionID, _ event: Event, _ now: Duration) {
     guard let request = open[id] else {
       countUnknown(id)

@@ -171,7 +171,7 @@ public struct ConnectionMachine: Sendable {
     case .heard: heard(now)
     case .oversized:
       heard(now)
-      faults.count(.oversizedFrame)
+      oversized(now)
     case .signed(let event, let challenge): signed(event, challenge, now)
     case .signingFailed(let why, let challenge): signingFailed(why, challenge, now)
     case .want(let name, let filters, let isPinned): want(name, filters, isPinned)

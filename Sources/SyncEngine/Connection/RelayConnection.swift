@@ -43,6 +43,8 @@ actor RelayConnection {
     let overflow: PageOverflow
     var page: FetchedPage
     var unverified: [Event] = []
+    /// Before which of those something came that could not be read.
+    var unreadable: [Int] = []
     /// Changes when the page begins anew, so that a late verdict is not counted twice.
     var edition = 0
     let continuation: CheckedContinuation<FetchedPage, Never>
@@ -182,7 +184,7 @@ actor RelayConnection {
     case .measureClock: readClock()
     case .event(.ask(let id), let event, let fit): await add(event, fit, to: id)
     case .event(.live, let event, _): await addLive(event)
-    case .unreadable(let target, let error): addUnreadable(target, error)
+    case .unreadable(let target, let error): await addUnreadable(target, error)
     case .restarted(let id): restart(id)
     case .answered(let id, let end): await answered(id, end)
     case .subscription(let name, let state):
@@ -359,16 +361,17 @@ actor RelayConnection {
   }
 
   private func verify(_ id: AskID) async {
-    guard var open = pages[id], !open.unverified.isEmpty else { return }
-    let events = open.unverified
+    guard var open = pages[id], !open.unverified.isEmpty || !open.unreadable.isEmpty else { return }
+    let (events, unreadable) = (open.unverified, open.unreadable)
     let edition = open.edition
     pages[id]?.unverified = []
+    pages[id]?.unreadable = []
     let verdicts = await verifier.verify(events, on: ports.work)
     // The page may have ended or begun anew meanwhile.
     guard pages[id]?.edition == edition else { return }
     open = pages[id] ?? open
     pages[id] = nil
-    Self.take(verdicts, of: events, into: &open.page)
+    Self.take(verdicts, of: events, unreadable: unreadable, into: &open.page)
     let spills = open.page.events.count >= limits.chunkEventsMax
     let (events1, rejected) = (open.page.events, open.page.rejected)
     if spills {
@@ -379,11 +382,18 @@ actor RelayConnection {
     if spills { await open.overflow(events1, rejected) }
   }
 
+  /// - Parameter unreadable: Before which of the events something came that could not be read; its
+  ///   place among its neighbours tells which span it leaves in doubt.
   private static func take(
-    _ verdicts: [Result<VerifiedEvent, VerifyFailure>], of events: [Event],
+    _ verdicts: [Result<VerifiedEvent, VerifyFailure>], of events: [Event], unreadable: [Int],
     into page: inout FetchedPage
   ) {
-    for (event, verdict) in zip(events, verdicts) {
+    var places = unreadable[...]
+    for (index, (event, verdict)) in zip(events, verdicts).enumerated() {
+      while places.first == index {
+        places.removeFirst()
+        page.tally.addUnreadable()
+      }
       switch verdict {
       case .success(let verified):
         page.tally.addVerified(event.position)
@@ -393,15 +403,18 @@ actor RelayConnection {
         page.rejected.append(Reject(id: Text(event.id.hex), reason: failure.reason))
       }
     }
+    for _ in places { page.tally.addUnreadable() }
   }
 
-  private func addUnreadable(_ target: ConnectionMachine.Target, _ error: ScanError) {
+  private func addUnreadable(_ target: ConnectionMachine.Target, _ error: ScanError) async {
     let reject = Reject(reason: error.reason, detail: Text(error.description))
     switch target {
     case .live: if liveRejects.count < limits.chunkEventsMax { liveRejects.append(reject) }
     case .ask(let id):
-      pages[id]?.page.tally.addUnreadable()
       pages[id]?.page.rejected.append(reject)
+      guard let open = pages[id] else { return }
+      pages[id]?.unreadable.append(open.unverified.count)
+      if open.unreadable.count >= limits.verifyBatch { await verify(id) }
     }
   }
 
@@ -409,6 +422,7 @@ actor RelayConnection {
     guard let open = pages[id] else { return }
     pages[id]?.page = FetchedPage(tally: open.tally(), end: .cancelled)
     pages[id]?.unverified = []
+    pages[id]?.unreadable = []
     pages[id]?.edition += 1
   }
 

@@ -61,9 +61,7 @@ extension Engine {
       }
     }
     if isOneOpen && received > 0 { return }
-    if received == 0, refusal == nil,
-      let relay = try await challenger(among: tallies.map(\.relay))
-    {
+    if received == 0, refusal == nil, let relay = try await challenger(among: tallies) {
       refusal = .keyNeeded(relay, "it asks for AUTH and shows nothing without")
     }
     if let refusal { throw refusal }
@@ -75,13 +73,16 @@ extension Engine {
     _ = await wait(until: deadline) { await self.isOutboxAtRest(at: reached) }
   }
 
-  /// A relay that has asked who we are, where there is no key to say it with.
+  /// A relay that has asked who we are and shown nothing, where there is no key to say it with.
   ///
   /// A relay of which something was proved before does serve strangers.
-  private func challenger(among reached: [RelayURL]) async throws(EngineError) -> RelayURL? {
+  private func challenger(
+    among tallies: [(relay: RelayURL, tally: RoundTally)]
+  ) async throws(EngineError) -> RelayURL? {
     guard me == nil else { return nil }
     do throws(LogError) {
-      for relay in reached where try await !desk.hasCoverage(of: relay) {
+      for (relay, tally) in tallies where try await !desk.hasCoverage(of: relay) {
+        guard await !tally.hasDelivered(relay) else { continue }
         if await links[relay]?.connection.machine.isChallenged == true { return relay }
       }
     } catch {

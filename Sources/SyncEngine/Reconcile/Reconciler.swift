@@ -23,6 +23,20 @@ struct Reconciler: Sendable {
   func run(_ plan: SyncPlan) async {
     // Asked once and before everything: every scope goes the one way or the other by it.
     _ = await connection.servesNegentropy()
+        isRecorded ? try await desk.coverage(relay: relay, scope: scope) : CoverageMap()
+      var isUnserved = isTrial && coverage.isEmpty
+      var isStranger = await isStranger(coverage)
+      let now = ports.clock.now()
+      var legs = plan.legs(over: coverage, now: now)
+      let hasNegentropy = await connection.servesNegentropy()
+      if hasNegentropy {
+        let windows = WindowRun(
+          scope: scope, isRecorded: isRecorded, floor: plan.since ?? 0, ceiling: plan.until,
+          needsSight: isUnserved || isStranger, reconciler: self)
+        let outcome = try await windows.run(plan.windows(over: coverage, now: now))
+        if outcome.isSeen { (isUnserved, isStranger) = (false, false) }
+        legs = SyncPlan.legs(legs, within: outcome.left)
+      }
     switch plan.extent {
     case .everything: await runEverything(plan)
     case .community: await runCommunity(plan)
@@ -95,6 +109,21 @@ struct Reconciler: Sendable {
     }
   }
 
+  /// Without a key, asks for any one event first: a relay that shows a stranger something means an
+  /// empty answer to say that there is nothing.
+  private func introduce() async {
+    guard me == nil, await !tally.hasDelivered(relay) else { return }
+    do throws(LogError) {
+      if try await desk.hasCoverage(of: relay) { return }
+    } catch {
+      return await tally.failed(error)
+    }
+    for filter in [Filter(limit: 1), Filter(kinds: [.groupMetadata, .message, .note], limit: 1)] {
+      let page = await connection.fetch(HistoryWalk.Request(filter: filter)) { _, _ in }
+      if page.tally.delivered > 0 { return await tally.delivered(by: relay, pageShown: 0) }
+    }
+  }
+
   /// Whether the relay has asked who we are, got no answer, and has shown nothing yet: some show a
   /// stranger nothing, and say so with an empty page.
   private func isStranger(_ coverage: CoverageMap) async -> Bool {
@@ -114,7 +143,9 @@ struct Reconciler: Sendable {
     if isTrial { await tally.planned(1) }
     do throws(LogError) {
       let coverage =
-        isRecorded ? try await desk.coverage(relay: relay, scope: scope) : CoverageMap()
+        isRecorded
+        ? try await desk.coverage(relay: relay, scope: scope, asOf: ports.clock.now())
+        : CoverageMap()
       var isUnserved = isTrial && coverage.isEmpty
       var isStranger = await isStranger(coverage)
       let now = ports.clock.now()

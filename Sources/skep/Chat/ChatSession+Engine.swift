@@ -9,7 +9,8 @@ extension ChatSession {
   func status() async throws {
     await engine.settleFaults()
     let snapshot = try StatusSnapshot(
-      name: folder.name, log: store.reader, views: store.views, relays: engine.relays)
+      name: folder.name, log: store.reader, views: store.views, relays: engine.relays,
+      now: now)
     let status = await engine.status()
     let states = status.relays.map { relay in
       (

@@ -130,9 +130,12 @@ extension ChatSession {
     // A page that came short reaches back to the beginning.
     if isFull { filter.since = page.first?.createdAt }
     if case .before(let position) = cursor { filter.until = position.createdAt }
-    return Completeness(
-      coverage: try store.reader.coverage(), gaps: try store.reader.gaps(), now: now
-    ).verdict(on: filter)
+    return try completeness().verdict(on: filter)
+  }
+
+  private func completeness() throws -> Completeness {
+    Completeness(
+      coverage: try store.reader.coverage(asOf: now), gaps: try store.reader.gaps(), now: now)
   }
 
   /// New messages of the open channel, for somebody who sits before it.
@@ -222,7 +225,7 @@ extension ChatSession {
   }
 
   func listGaps() throws {
-    let gaps = try store.reader.gaps()
+    let gaps = try completeness().openGaps
     if gaps.isEmpty { try output.say("no gap is known") }
     for gap in gaps { try output.write(ChatRows.gap(gap), [Rows.gapLine(gap)]) }
   }

@@ -90,12 +90,13 @@ enum ExportCommand: Command {
     let reach = Filter(
       kinds: selection.kinds, tags: selection.group.map { [UInt8(ascii: "h"): [$0]] } ?? [:],
       since: selection.since, until: selection.until)
-    let touched = try community.log.coverage().filter { row in
+    let now = context.clock.now()
+    let touched = try community.log.coverage(asOf: now).filter { row in
       // A scope that is no filter says nothing about this export.
       guard let filter = try? Filter(json: row.scope.utf8) else { return false }
       return ScopeRelation.overlap(filter, reach)
     }
-    let gaps = try community.completeness(now: context.clock.now()).verdict(on: reach).gaps
+    let gaps = try community.completeness(now: now).verdict(on: reach).gaps
     let relays = try community.relays()
     let manifest: JSON = [
       "count": JSON(tally.count), "sha256": JSON(tally.hash.finish().hex),
@@ -103,7 +104,7 @@ enum ExportCommand: Command {
       "filter": filter(selection),
       "relays": .array(relays.map { JSON($0.description) }),
       "coverage": .array(touched.map(Rows.coverage)), "gaps": .array(gaps.map(Rows.gap)),
-      "created_at": JSON(context.clock.now()),
+      "created_at": JSON(now),
     ]
     let file = try AtomicFile(path)
     try file.write(manifest.line)

@@ -13,7 +13,7 @@ enum StatusCommand: Command {
 
   static func run(_ context: Context) async throws -> ExitCode {
     let community = try ReadingCommunity.chosen(context)
-    let snapshot = try StatusSnapshot(community)
+    let snapshot = try StatusSnapshot(community, now: context.clock.now())
     if context.wantsJSON {
       try context.out.write(row: snapshot.json(relayStates: [:]))
     } else {
@@ -37,18 +37,20 @@ struct StatusSnapshot {
   let head: LogSequence
   let counts: LogCounts
 
-  init(_ community: ReadingCommunity) throws {
+  init(_ community: ReadingCommunity, now: Timestamp) throws {
     try self.init(
       name: community.folder.name, log: community.log, views: community.views(),
-      relays: community.relays())
+      relays: community.relays(), now: now)
   }
 
-  init(name: CommunityName, log: LogReader, views: CacheViews, relays: [RelayURL]) throws {
+  init(
+    name: CommunityName, log: LogReader, views: CacheViews, relays: [RelayURL], now: Timestamp
+  ) throws {
     self.name = name.text
     self.relays = relays
     settings = try CommunitySettings(log)
-    coverage = try log.coverage()
-    gaps = try log.gaps()
+    coverage = try log.coverage(asOf: now)
+    gaps = Completeness(coverage: coverage, gaps: try log.gaps(), now: now).openGaps
     deliveries = try log.deliveries(includingSent: true)
     (applied, cacheState) = try views.read { snapshot in (snapshot.applied, snapshot.state) }
     slowestRead = views.slowestRead

@@ -87,6 +87,6 @@ struct ReadingCommunity {
   func relays() throws -> [RelayURL] { try CommunitySettings(log).relays }
 
   func completeness(now: Timestamp) throws -> Completeness {
-    Completeness(coverage: try log.coverage(), gaps: try log.gaps(), now: now)
+    Completeness(coverage: try log.coverage(asOf: now), gaps: try log.gaps(), now: now)
   }
 }

@@ -32,6 +32,22 @@ struct Completeness {
     self.now = now
   }
 
+  /// The recorded gaps without what the same relay was proved to have been read of in a wider scope:
+  /// a walk over one group that was stopped leaves no gap where all groups were read.
+  var openGaps: [CoverageGap] {
+    recorded.flatMap { gap -> [CoverageGap] in
+      var map = GapMap([GapMap.Entry(from: gap.from, to: gap.to, why: gap.why)])
+      for row in proved where row.relay == gap.relay && row.scope != gap.scope {
+        guard ScopeRelation.contains(row.scope.filter, gap.scope.filter) else { continue }
+        for interval in row.intervals { map.subtract(from: interval.from, to: interval.to) }
+      }
+      return map.entries.map { left in
+        CoverageGap(
+          relay: gap.relay, scope: gap.scope, from: left.from, to: left.to, why: left.why)
+      }
+    }
+  }
+
   /// The verdict on the answer to `filter`, over the scopes that it touches.
   func verdict(on filter: Filter) -> Verdict {
     let from = max(filter.since ?? 0, 0)
