@@ -28,7 +28,7 @@ public enum LogError: Error, Hashable, Sendable, CustomStringConvertible {
         + "use the version of skep that wrote it, or a later one; the file was not touched"
     case .damaged(let what):
       "the log is damaged (\(what)): keep a copy of the file, then restore a backup or mirror "
-        + "into a new home; the file was not touched"
+        + "into a new home; nothing more is written to it"
     case .notALog(let path):
       "\(path) is not a log of skep: choose another home, or move the file away"
     case .missing(let path): "there is no log at \(path)"

@@ -11,20 +11,24 @@ extension LogReader {
         let broken = try database.number(rule.sql)
         if broken != 0 { problems.append("\(rule.name): \(broken)") }
       }
+      problems += try Self.sequenceProblems(in: database)
       problems += try Self.coverageProblems(in: database)
       return problems
     }
   }
 
+  /// The first thing that is wrong with how the file is built, however it was made; nil: nothing.
+  /// What the rows say is not looked at.
+  public func structureProblem() throws(LogError) -> String? {
+    try readAlone { database, _ throws(LogError) in
+      try database.first("PRAGMA quick_check(1)") { $0.text(0).string }.flatMap {
+        $0 == "ok" ? nil : $0
+      }
+    }
+  }
+
   /// Each statement counts what breaks the rule.
   private static let rules: [(name: String, sql: String)] = [
-    (
-      "sequences missing or used twice",
-      """
-      SELECT (SELECT count(*) FROM event NOT INDEXED) + (SELECT count(*) FROM fact)
-        - max(ifnull((SELECT max(seq) FROM event), 0), ifnull((SELECT max(seq) FROM fact), 0))
-      """
-    ),
     ("facts with the sequence of an event", "SELECT count(*) FROM fact JOIN event USING (seq)"),
     (
       "sequences below 1",
@@ -78,6 +82,19 @@ extension LogReader {
       """
     ),
   ]
+
+  /// Every number from 1 to the last belongs to one entry.
+  private static func sequenceProblems(in database: Connection) throws(LogError) -> [String] {
+    let surplus = try database.number(
+      """
+      SELECT (SELECT count(*) FROM event NOT INDEXED) + (SELECT count(*) FROM fact)
+        - max(ifnull((SELECT max(seq) FROM event), 0), ifnull((SELECT max(seq) FROM fact), 0))
+      """)
+    if surplus == 0 { return [] }
+    return surplus < 0
+      ? ["entries missing between the first and the last: \(-surplus)"]
+      : ["entries more than sequences, so some are used twice: \(surplus)"]
+  }
 
   private static func coverageProblems(in database: Connection) throws(LogError) -> [String] {
     let overlaps = """

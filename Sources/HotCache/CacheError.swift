@@ -1,7 +1,9 @@
+public import EventLog
+
 /// Why the cache could not answer. Losing the cache is not among the reasons: then memory answers.
 public enum CacheError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The log could not be read; the text is the log's own.
-  case log(String)
+  /// The log could not be read.
+  case log(LogError)
   /// A row failed its check while being read. The cache rebuilds itself at its next `catchUp`; ask
   /// again after it.
   case damaged(String)
@@ -10,7 +12,7 @@ public enum CacheError: Error, Hashable, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
-    case .log(let why): "the log could not be read: \(why)"
+    case .log(let error): error.description
     case .damaged(let why): "the cache is damaged and is being rebuilt: \(why)"
     case .unavailable(let why): "the cache cannot be read: \(why)"
     }

@@ -28,7 +28,25 @@ public enum CacheReader {
     let memory = MemoryStore()
     let meta = CacheMeta(logID: logID, foldVersion: EntryFold.version)
     try fold(source, into: memory, from: meta, options)
+    // Of an empty log there is nothing that a cache could lack.
+    if try source.head() == .start { return CacheViews(store: memory, state: .ok) }
     return CacheViews(store: memory, state: .degraded("no usable cache to read"))
+  }
+
+  /// How many entries of a log the files say that they hold, whatever log that was; nil where
+  /// nothing usable is there. It makes and changes nothing.
+  public static func entriesHeld(
+    directory: String, options: CacheOptions = CacheOptions()
+  ) -> UInt64? {
+    guard case .trusted(let writerLives) = Seal.checkForReading(folder: directory),
+      let store = openStore(directory, writerLives: writerLives, options)
+    else { return nil }
+    defer { store.close() }
+    do throws(StoreReadError<StoreError>) {
+      return try store.read { snapshot throws(StoreError) in try snapshot.meta() }?.applied
+    } catch {
+      return nil
+    }
   }
 
   private static func fold(

@@ -17,18 +17,18 @@ struct LogSource: EntrySource {
   let log: LogReader
 
   func logID() throws(CacheError) -> [UInt8] {
-    do throws(LogError) { return try log.logID() } catch { throw CacheError.log("\(error)") }
+    do throws(LogError) { return try log.logID() } catch { throw CacheError.log(error) }
   }
 
   func head() throws(CacheError) -> LogSequence {
-    do throws(LogError) { return try log.head() } catch { throw CacheError.log("\(error)") }
+    do throws(LogError) { return try log.head() } catch { throw CacheError.log(error) }
   }
 
   func entries(after sequence: LogSequence, limit: Int) throws(CacheError) -> [LogEntry] {
     do throws(LogError) {
       return try log.entries(after: sequence, limit: limit)
     } catch {
-      throw CacheError.log("\(error)")
+      throw CacheError.log(error)
     }
   }
 }

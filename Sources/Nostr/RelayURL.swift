@@ -85,6 +85,7 @@ public struct RelayURL: Hashable, Comparable, Sendable, CustomStringConvertible 
       after = authority.dropFirst(name.count)
       guard !name.isEmpty, name.allSatisfy(isNameByte) else { return nil }
     }
+    guard name.count <= hostBytesMax else { return nil }
     guard let colon = after.first else { return (name, nil) }
     let digits = after.dropFirst()
     guard colon == 0x3a, (1...5).contains(digits.count),
@@ -93,6 +94,9 @@ public struct RelayURL: Hashable, Comparable, Sendable, CustomStringConvertible 
     else { return nil }
     return (name, port)
   }
+
+  /// Names end at 253 bytes, and with its port a host must still do as the name of a folder.
+  private static let hostBytesMax = 249
 
   private static func lowercase(_ byte: UInt8) -> UInt8 {
     byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte

@@ -63,10 +63,13 @@ actor LogDesk {
     return known ?? nil
   }
 
-  /// The groups that the local copy knows; none where the cache cannot tell now.
+  /// The groups that the local copy knows and a relay can be asked for; none where the cache cannot
+  /// tell now.
   func groups(now: Timestamp) -> [Text] {
     // A cache in doubt is rebuilt elsewhere; the relay's own list names the groups too.
-    (try? views.read { snapshot throws(CacheError) in try snapshot.groups(now: now).map(\.id) })
+    (try? views.read { snapshot throws(CacheError) in
+      try snapshot.groups(now: now).map(\.id).filter { !$0.isEmpty && $0.count <= 1024 }
+    })
       ?? []
   }
 }

@@ -61,6 +61,9 @@ import Testing
     #expect(refused.code == 1)
     #expect(refused.stderr.contains("skep key new"))
     #expect(try skep.run("mirror", relay.url, "--all", "--throwaway-key").code != 1)
+    // It was for that run alone.
+    #expect(!FileManager.default.fileExists(atPath: skep.home + "/identity"))
+    #expect(try skep.run("key", "new", "--community", relay.url).code == 0)
     try relay.stop()
   }
 

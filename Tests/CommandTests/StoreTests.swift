@@ -46,6 +46,22 @@ import Testing
     #expect(second["duplicates"] as? Int == 4)
   }
 
+  @Test func `every refused line is among the rejects as it is, in its place, however long`() throws
+  {
+    let skep = try SkepProcess()
+    let long = String(repeating: "x", count: 17 << 20)
+    let other = String(repeating: "y", count: (16 << 20) + 1)
+    let lines = ["{first", long, "{second", other, "{third", long + "z"]
+    let file = try skep.scratch.file(
+      "long.jsonl", try Vectors.goodLine() + "\n" + lines.joined(separator: "\n"))
+    let rejects = skep.scratch.path + "/rejects"
+    let outcome = try skep.run("import", file, "--rejects", rejects, "--json")
+    #expect(outcome.code == 1)
+    #expect(try outcome.rows().last?["rejected"] as? [String: Int] == ["json": 3, "size": 3])
+    let kept = try Data(contentsOf: URL(filePath: rejects))
+    #expect(kept == Data((lines.joined(separator: "\n") + "\n").utf8))
+  }
+
   @Test func `an import without a bad line ends well`() throws {
     let skep = try SkepProcess()
     let outcome = try skep.run("import", "-", "--json", stdin: try Vectors.goodLine())
@@ -194,7 +210,9 @@ import Testing
     let path = skep.home + "/archive/log.sqlite"
     let noise = Data(repeating: 0x41, count: 8192)
     try noise.write(to: URL(filePath: path))
-    #expect(try skep.run("status").code != 0)
+    for command in [["status"], ["verify"], ["query", "{}"], ["import", "/dev/null"]] {
+      #expect(try skep.start(command).finish().code == 2)
+    }
     #expect(try Data(contentsOf: URL(filePath: path)) == noise)
   }
 

@@ -2,6 +2,8 @@ import Foundation
 import Glibc
 import Testing
 
+@testable import skep_cli
+
 @Suite struct StreamTests {
   @Test func `a closed stdin is an unreadable input, not one without an end`() throws {
     let skep = try SkepProcess()
@@ -52,5 +54,50 @@ import Testing
     #expect(try skep.run("export", "--out", file).code == 0)
     var status = stat()
     #expect(stat(file, &status) == 0 && status.st_mode & 0o777 == 0o600)
+  }
+
+  @Test func `an export that is not finished leaves nothing, whatever ends it`() throws {
+    let skep = try SkepProcess()
+    let path = skep.scratch.path + "/out/whole"
+    let folder = skep.scratch.path + "/out"
+    #expect(mkdir(folder, 0o700) == 0)
+    func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder) }
+    let file = try AtomicFile(path)
+    try file.write([UInt8](repeating: 0x61, count: 3 << 20))
+    // A kill at this point has nothing to clean up.
+    #expect(try names().isEmpty)
+    try file.finish()
+    #expect(try names() == ["whole"])
+    #expect(try Data(contentsOf: URL(filePath: path)).count == 3 << 20)
+  }
+
+  @Test func `what dead processes left of an export is swept by the next one`() throws {
+    let skep = try SkepProcess()
+    _ = try skep.run("import", "-", stdin: Vectors.goodLine())
+    let dead = try skep.start(["--version"])
+    _ = try dead.finish()
+    let left = try skep.scratch.file("o.jsonl.part-\(dead.process.processIdentifier)", "left")
+    let living = try skep.scratch.file("o.jsonl.part-\(getpid())", "at work")
+    let other = try skep.scratch.file("p.jsonl.part-\(dead.process.processIdentifier)", "another")
+    let out = skep.scratch.path + "/o.jsonl"
+    #expect(try skep.run("export", "--out", out).code == 0)
+    #expect(access(left, F_OK) != 0 && access(living, F_OK) == 0 && access(other, F_OK) == 0)
+  }
+
+  @Test func `an export and its manifest cannot be one file`() throws {
+    let skep = try SkepProcess()
+    _ = try skep.run("import", "-", stdin: Vectors.goodLine())
+    let file = skep.scratch.path + "/m1"
+    let link = skep.scratch.path + "/link"
+    #expect(symlink("m1", link) == 0)
+    for isThere in [false, true] {
+      if isThere { _ = try skep.scratch.file("m1", "kept") }
+      for other in [file, link, skep.scratch.path + "/./m1"] {
+        let refused = try skep.run("export", "--out", file, "--manifest", other)
+        #expect(refused.code == 64 && refused.stderr.contains("same file"))
+      }
+    }
+    #expect(try String(contentsOfFile: file, encoding: .utf8) == "kept")
+    #expect(try skep.run("export", "--out", file, "--manifest", file + "2").code == 0)
   }
 }

@@ -5,16 +5,8 @@ import Testing
 @Suite struct TypedLineTests {
   private static func community() throws -> SkepProcess {
     let skep = try SkepProcess()
-    let demo = skep.scratch.path + "/demo"
-    let relay = try skep.start([
-      "demo-relay", "--listen", "127.0.0.1:0", "--events", "60", "--home", demo, "--json",
-    ])
-    try relay.waitForLine()
-    relay.process.terminate()
-    _ = try relay.finish()
     _ = try skep.run("key", "new")
-    let file = demo + "/demo-relay-1.jsonl"
-    #expect(try skep.run("import", file, "--community", "ws://127.0.0.1:9").code == 0)
+    try skep.importDemo()
     return skep
   }
 

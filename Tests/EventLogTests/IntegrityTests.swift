@@ -56,6 +56,23 @@ import Testing
     #expect(try log.reader.integrity() == [])
   }
 
+  @Test func `a hole in the sequence and a sequence used twice are told apart in words`()
+    async throws
+  {
+    let hole = try await filled()
+    try RawDatabase(hole.path).execute("DELETE FROM event WHERE seq = 7")
+    #expect(
+      try LogReader.open(path: hole.path).integrity()
+        .contains("entries missing between the first and the last: 1"))
+    let twice = try await filled()
+    try RawDatabase(twice.path).execute(
+      "INSERT INTO fact SELECT 3, type, event, other, relay, value, noted_at FROM fact WHERE seq = 22"
+    )
+    #expect(
+      try LogReader.open(path: twice.path).integrity()
+        .contains("entries more than sequences, so some are used twice: 1"))
+  }
+
   @Test(arguments: breaks)
   func `every broken rule is named`(change: String) async throws {
     let bench = try await filled()

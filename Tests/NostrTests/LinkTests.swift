@@ -34,6 +34,13 @@ struct RelayURLTests {
   ])
   func `what a relay cannot have is refused`(text: String) { #expect(RelayURL(text) == nil) }
 
+  @Test(arguments: [249, 250])
+  func `a host is as long as it can be as the name of a folder`(count: Int) {
+    let url = RelayURL("wss://\(String(repeating: "a", count: count)):65535")
+    #expect((url != nil) == (count == 249))
+    #expect(url.map { $0.hostAndPort.utf8.count <= 255 } ?? true)
+  }
+
   @Test func `an IPv6 address keeps its brackets in the text alone`() throws {
     let url = try #require(RelayURL("ws://[2001:DB8::1]:7777/x"))
     #expect(url.host == "2001:db8::1")

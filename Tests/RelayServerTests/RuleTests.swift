@@ -286,6 +286,16 @@ import Testing
 
   // MARK: Limits
 
+  @Test(arguments: [64, 65])
+  func `without a rule an id is as long as NIP-01 allows`(count: Int) {
+    var bench = open { _ in }
+    let id = bench.connect()
+    let name = Text(String(repeating: "a", count: count))
+    bench.say(.req(name, [Filter(kinds: [1])]), on: id)
+    let refusal = RelayMessage.closed(name, "invalid: subscription id too long")
+    #expect((bench.take(id) == [refusal]) == (count > 64))
+  }
+
   @Test(arguments: [4, 5])
   func `an id longer than the rule allows is refused`(bytesMax: Int) {
     var bench = open { $0.limits.subscriptionIDBytesMax = bytesMax }

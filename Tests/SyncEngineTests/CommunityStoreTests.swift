@@ -27,7 +27,8 @@ import Testing
     let path = bench.folder + "/log.sqlite"
     try Data("nothing like a database".utf8).write(to: URL(filePath: path))
     for _ in 0..<2 {
-      await #expect(throws: StoreError.log(.notALog(path))) { _ = try await bench.open() }
+      let damage = LogError.damaged("\(path) does not begin as a log does")
+      await #expect(throws: StoreError.log(damage)) { _ = try await bench.open() }
     }
     try FileManager.default.removeItem(atPath: path)
     try await bench.open().close()

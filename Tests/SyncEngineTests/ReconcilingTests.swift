@@ -35,7 +35,7 @@ import Testing
     #expect(try store.ids() == (await world.held()))
     #expect(summary.isComplete && summary.gaps.isEmpty)
     #expect(summary.viaNegentropy == summary.stored && summary.viaPaging == 0)
-    let proofs = try store.reader.coverage().flatMap(\.intervals)
+    let proofs = try store.reader.coverage(asOf: nil).flatMap(\.intervals)
     #expect(!proofs.isEmpty && proofs.allSatisfy { $0.method == .negentropy && $0.from == 0 })
     let again = try await mirror(world, store)
     #expect(again.stored == 0 && again.duplicates == 0 && again.isComplete)

@@ -135,8 +135,8 @@ extension LogError {
     case SQLITE_FULL: self = .full(name)
     case SQLITE_BUSY, SQLITE_LOCKED: self = .busy(name)
     case SQLITE_READONLY, SQLITE_PERM: self = .readOnly(name)
-    case SQLITE_CORRUPT: self = .damaged(message)
-    case SQLITE_NOTADB: self = .notALog(name)
+    // The file was seen to begin as a database before it was opened.
+    case SQLITE_CORRUPT, SQLITE_NOTADB: self = .damaged(message)
     case SQLITE_IOERR where systemError == ENOSPC || systemError == EDQUOT: self = .full(name)
     case SQLITE_CANTOPEN where systemError == EACCES || systemError == EROFS:
       self = .readOnly(name)

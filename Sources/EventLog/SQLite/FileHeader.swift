@@ -29,8 +29,9 @@ struct FileHeader {
     }
     guard status.st_size > 0 else { return nil }
     var bytes = [UInt8](repeating: 0, count: 100)
+    // Only logs are ever put where this program looks for one, so it was one.
     guard pread(descriptor, &bytes, 100, 0) == 100, bytes.starts(with: magic) else {
-      throw LogError.notALog(path)
+      throw LogError.damaged("\(path) does not begin as a log does")
     }
     return FileHeader(bytes, fileBytes: Int(status.st_size))
   }

@@ -98,6 +98,9 @@ enum LogFile {
     // A crash before the first commit leaves a file with pages and no table: still nobody's.
     let tables = try database.number("SELECT count(*) FROM sqlite_schema")
     guard application == 0, version == 0, tables == 0 else {
+      let ours = try database.number(
+        "SELECT count(*) FROM sqlite_schema WHERE name IN ('event', 'fact', 'migration', 'meta')")
+      if ours == 4 { throw LogError.damaged("its header is not that of a log") }
       throw LogError.notALog(database.path)
     }
     return false

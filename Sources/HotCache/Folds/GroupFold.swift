@@ -5,7 +5,7 @@ import Nostr
 /// has to vouch for.
 enum GroupFold {
   /// A longer id is not listed as a group; its events are stored and answered like any other.
-  static let idByteCountMax = 1024
+  static let idByteCountMax = 65_536
 
   static func fold(_ folded: FoldedEvent, into batch: inout RowBatch) {
     let event = folded.event
@@ -30,7 +30,7 @@ enum GroupFold {
   }
 
   private static func list(_ group: Text, into batch: inout RowBatch) {
-    guard !group.isEmpty, group.count <= idByteCountMax else { return }
+    guard group.count <= idByteCountMax else { return }
     batch.add(.group(group), Array(group.utf8))
   }
 

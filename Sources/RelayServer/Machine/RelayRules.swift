@@ -193,7 +193,7 @@ package struct LimitRules: Sendable, Hashable {
   package var frameBytesMax = 1 << 20
   package var subscriptionsMax = 200
   package var filtersMax = 20
-  package var subscriptionIDBytesMax = 256
+  package var subscriptionIDBytesMax = 64
   /// NIP-77 sessions of one connection.
   package var reconciliationsMax = 8
   /// The `max_limit` told in NIP-11; nil tells the true page size.

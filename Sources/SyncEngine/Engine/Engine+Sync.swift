@@ -42,6 +42,7 @@ extension Engine {
     }
     for relay in reached { summary.relays[relay] = Text?.none }
     await store.caughtUp()
+    if let damage = await store.logDamage() { throw .store(damage) }
     return summary
   }
 

@@ -21,6 +21,7 @@ struct Intake: Sendable {
         })
     }
     await store.caughtUp(to: LogSequence(result.head.number - limits.cacheLag))
+    if let damage = await store.logDamage() { throw damage }
     return result
   }
 }

@@ -23,20 +23,7 @@ struct Reconciler: Sendable {
   func run(_ plan: SyncPlan) async {
     // Asked once and before everything: every scope goes the one way or the other by it.
     _ = await connection.servesNegentropy()
-        isRecorded ? try await desk.coverage(relay: relay, scope: scope) : CoverageMap()
-      var isUnserved = isTrial && coverage.isEmpty
-      var isStranger = await isStranger(coverage)
-      let now = ports.clock.now()
-      var legs = plan.legs(over: coverage, now: now)
-      let hasNegentropy = await connection.servesNegentropy()
-      if hasNegentropy {
-        let windows = WindowRun(
-          scope: scope, isRecorded: isRecorded, floor: plan.since ?? 0, ceiling: plan.until,
-          needsSight: isUnserved || isStranger, reconciler: self)
-        let outcome = try await windows.run(plan.windows(over: coverage, now: now))
-        if outcome.isSeen { (isUnserved, isStranger) = (false, false) }
-        legs = SyncPlan.legs(legs, within: outcome.left)
-      }
+    await introduce()
     switch plan.extent {
     case .everything: await runEverything(plan)
     case .community: await runCommunity(plan)

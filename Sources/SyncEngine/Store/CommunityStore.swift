@@ -1,4 +1,5 @@
 public import EventLog
+import Glibc
 public import HotCache
 public import Nostr
 public import NostrCrypto
@@ -79,6 +80,7 @@ public final class CommunityStore: Sendable {
     try Home.makeFolder(folder)
     let lock = try FolderLock(folder: folder)
     do throws(LogError) {
+      try refuseEmptied(folder: folder)
       let log = try await EventLog.open(
         path: folder + "/" + logName, executor: executors.log, clock: clock, options: logOptions)
       let cache = await HotCache.open(
@@ -93,6 +95,16 @@ public final class CommunityStore: Sendable {
     } catch {
       throw StoreError.log(error)
     }
+  }
+
+  /// Refuses a log without a byte beside a cache that was folded from one with entries: a new log
+  /// would begin in silence where an old one was lost.
+  public static func refuseEmptied(folder: String) throws(LogError) {
+    var status = stat()
+    guard stat(folder + "/" + logName, &status) == 0, status.st_size == 0,
+      let held = CacheReader.entriesHeld(directory: folder + "/" + cacheName), held > 0
+    else { return }
+    throw .damaged("it is empty, and had \(held) entries when its cache was made")
   }
 
   // MARK: Writing
@@ -153,6 +165,13 @@ public final class CommunityStore: Sendable {
 
   /// Why the cache could not be brought up to date, if it could not.
   public func cacheFailure() async -> CacheError? { await feeder.failure }
+
+  /// What the cache found broken in the log while it read it, if it did. Whoever writes stops then:
+  /// what is added to a damaged log may not be found again.
+  public func logDamage() async -> LogError? {
+    guard case .log(let error)? = await feeder.failure, case .damaged = error else { return nil }
+    return error
+  }
 
   private func wrote() async {
     // As in `caughtUp`.

@@ -27,7 +27,8 @@ public struct Home: Hashable, Sendable {
   }
 
   public func has(_ community: CommunityName) -> Bool {
-    access(folder(of: community) + "/" + CommunityStore.logName, F_OK) == 0
+    // Where it may not be looked for, it may be: opening it says what is the matter.
+    access(folder(of: community) + "/" + CommunityStore.logName, F_OK) == 0 || errno == EACCES
   }
 
   /// The community that a word of the command line means: a relay's URL, a host, a host with a

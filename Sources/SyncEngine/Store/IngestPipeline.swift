@@ -27,18 +27,23 @@ public struct IngestProgress: Sendable, Hashable {
   public internal(set) var rejected: [String: Int] = [:]
 }
 
-/// Who is told while a run goes on; both calls come one after the other, in the order of the lines,
-/// after the commit that they speak of.
+/// Who is told while a run goes on; `rejected` and `progress` come one after the other, in the order
+/// of the lines, after the commit that they speak of.
 public struct IngestObserver: Sendable {
   public var rejected: @Sendable (RejectedLine) -> Void
   public var progress: @Sendable (IngestProgress) -> Void
+  /// Is given the bytes of lines that are too long to be kept, piece by piece and with the number of
+  /// the line, as they are read: before such a line is `rejected`, and beside the other two calls.
+  public var overflow: (@Sendable (Int, ArraySlice<UInt8>) -> Void)?
 
   public init(
     rejected: @escaping @Sendable (RejectedLine) -> Void = { _ in },
-    progress: @escaping @Sendable (IngestProgress) -> Void = { _ in }
+    progress: @escaping @Sendable (IngestProgress) -> Void = { _ in },
+    overflow: (@Sendable (Int, ArraySlice<UInt8>) -> Void)? = nil
   ) {
     self.rejected = rejected
     self.progress = progress
+    self.overflow = overflow
   }
 }
 
@@ -104,7 +109,7 @@ public struct IngestPipeline: Sendable {
     let stages = Stages(limits: limits)
     let result = await withTaskCancellationHandler {
       await withTaskGroup(of: StageResult.self) { group in
-        group.addTask { await read(source, into: stages.blocks) }
+        group.addTask { await read(source, into: stages.blocks, observer) }
         group.addTask { await verify(stages.blocks, into: stages.checked) }
         group.addTask { await storeAll(stages.checked, observer) }
         return await collect(&group, stages)
@@ -116,6 +121,7 @@ public struct IngestPipeline: Sendable {
     if Task.isCancelled { throw .cancelled }
     await store.caughtUp()
     do throws(LogError) {
+      if let damage = await store.logDamage() { throw damage }
       try await store.log.checkpoint()
     } catch {
       throw .log(error)
@@ -163,9 +169,10 @@ public struct IngestPipeline: Sendable {
   }
 
   private func read(
-    _ source: any ByteChunkSource, into blocks: Handoff<LineBlock>
+    _ source: any ByteChunkSource, into blocks: Handoff<LineBlock>, _ observer: IngestObserver
   ) async -> StageResult {
     var cutter = LineCutter(lineBytesMax: limits.lineBytesMax)
+    cutter.overflow = observer.overflow
     do throws(ByteSourceError) {
       while let chunk = try await source.next() {
         cutter.append(chunk)
@@ -226,6 +233,7 @@ public struct IngestPipeline: Sendable {
         for line in block.rejected { observer.rejected(line) }
         observer.progress(progress)
         await store.caughtUp(to: LogSequence(result.head.number - limits.cacheLag))
+        if let damage = await store.logDamage() { throw damage }
       }
       return .success(progress)
     } catch {

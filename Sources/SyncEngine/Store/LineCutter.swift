@@ -19,6 +19,8 @@ public struct LineBlock: Sendable {
 public struct LineCutter: Sendable {
   /// The longest line that is kept, without its end.
   public let lineBytesMax: Int
+  /// Is given what is dropped of the lines that are longer, piece by piece, with their numbers.
+  public var overflow: (@Sendable (Int, ArraySlice<UInt8>) -> Void)?
 
   private var block = LineBlock()
   /// Where in `block.bytes` the unfinished line begins.
@@ -45,7 +47,10 @@ public struct LineCutter: Sendable {
     }
     // One byte of grace for a carriage return, which is no part of the line.
     if block.bytes.count - start > lineBytesMax + 1 { isSkipping = true }
-    if isSkipping { block.bytes.removeSubrange(start...) }
+    if isSkipping {
+      overflow?(number + 1, block.bytes[start...])
+      block.bytes.removeSubrange(start...)
+    }
   }
 
   /// Ends the last line, where the stream ends without a line feed.
@@ -68,6 +73,7 @@ public struct LineCutter: Sendable {
     if isSkipping {
       isSkipping = false
       number += 1
+      if start < end { overflow?(number, block.bytes[start..<end]) }
       block.lines.append(LineBlock.Line(number: number, range: nil))
       return
     }
@@ -77,6 +83,7 @@ public struct LineCutter: Sendable {
     if isBlank { return }
     number += 1
     let isTooLong = range.count > lineBytesMax
+    if isTooLong { overflow?(number, block.bytes[range]) }
     block.lines.append(LineBlock.Line(number: number, range: isTooLong ? nil : range))
   }
 

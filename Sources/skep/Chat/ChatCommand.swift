@@ -21,9 +21,7 @@ enum ChatCommand: Command {
   static func run(_ context: Context) async throws -> ExitCode {
     guard context.invocation.has("demo") else {
       let folder = try CommunityFolder.chosen(context)
-      let key = try Identity(home: context.home(), environment: context.environment)
-        .load(for: folder.name)
-      return try await run(folder, key, relay: nil, context)
+      return try await run(folder, try key(of: folder, context), relay: nil, context)
     }
     let demo = try await ChatDemo.start(context)
     do {
@@ -33,6 +31,18 @@ enum ChatCommand: Command {
     } catch {
       await demo.end()
       throw error
+    }
+  }
+
+  /// Without a connection the key is for writing alone, and reading goes on where it stays closed.
+  private static func key(of folder: CommunityFolder, _ context: Context) throws -> SecretKey? {
+    let identity = Identity(home: folder.home, environment: context.environment)
+    do {
+      return try identity.load(for: folder.name)
+    } catch let problem as KeyFileError where context.invocation.has("offline") {
+      guard case .needsPassphrase = problem else { throw problem }
+      context.talk.say("reading only: " + Failure(problem).message)
+      return nil
     }
   }
 
@@ -56,6 +66,7 @@ enum ChatCommand: Command {
       if context.invocation.has("offline") { await engine.goOffline() }
       // What can be read is read at once; connecting goes on behind it.
       await store.caughtUp()
+      if let damage = await store.logDamage() { throw damage }
       await engine.start()
       try await session.run(try input(context))
     } catch {
@@ -92,7 +103,9 @@ enum ChatCommand: Command {
   }
 
   private static func output(_ context: Context) -> ChatOutput {
-    let isPlain = context.environment["NO_COLOR"].map { !$0.isEmpty } ?? false
+    let terminal = context.environment["TERM"] ?? ""
+    let isPlain =
+      terminal.isEmpty || terminal == "dumb" || !(context.environment["NO_COLOR"] ?? "").isEmpty
     return ChatOutput(
       out: context.out, isJSON: context.wantsJSON,
       rendering: ChatRendering(

@@ -18,10 +18,15 @@ extension ChatSession {
       try output.write(
         ChatRows.channel(group, name: group.name ?? name, hasAccess: hasAccess),
         output.rendering.channel(
-          group, name: SafeText.name(name ?? group.id) ?? SafeText.line(group.id, cells: 28),
+          group,
+          name: group.id.isEmpty
+            ? Self.emptyID : SafeText.name(name ?? group.id) ?? SafeText.line(group.id, cells: 28),
           isOpen: group.id == open, hasAccess: hasAccess))
     }
   }
+
+  /// How the group whose id is nothing is shown and opened.
+  private static let emptyID = "\"\""
 
   /// Groups whose events a relay has refused to give.
   private func refusedGroups() throws -> Set<Text> {
@@ -57,7 +62,7 @@ extension ChatSession {
     let groups = try await read { view throws(CacheError) in
       try view.groups(now: time, me: viewer)
     }
-    let wanted = Text(word)
+    let wanted = word == Self.emptyID ? Text.empty : Text(word)
     var matches = groups.filter { $0.id == wanted }
     if matches.isEmpty {
       let lower = word.lowercased()
@@ -81,7 +86,10 @@ extension ChatSession {
     open = group.id
     newest = nil
     let name = try await name(of: group)
-    try output.say("▸ " + (SafeText.name(name ?? group.id) ?? SafeText.line(group.id, cells: 40)))
+    try output.say(
+      "▸ "
+        + (group.id.isEmpty
+          ? Self.emptyID : SafeText.name(name ?? group.id) ?? SafeText.line(group.id, cells: 40)))
     return try await history(20, before: nil)
   }
 

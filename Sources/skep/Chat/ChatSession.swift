@@ -1,6 +1,7 @@
 import EventLog
 import HotCache
 import Nostr
+import NostrCrypto
 import SyncCore
 import SyncEngine
 
@@ -75,8 +76,17 @@ final class ChatSession {
     } catch let error as EngineError {
       if case .store(let problem) = error { throw problem }
       if case .stopped = error, context.stop.isRequested { throw CancellationError() }
-      try finish(line.name, ChatFailure(Self.code(of: error), error.description))
+      try finish(line.name, ChatFailure(Self.code(of: error), advice(on: error)))
     }
+  }
+
+  /// A key that is there and was not opened is not a key that has to be made.
+  private func advice(on error: EngineError) -> String {
+    let identity = Identity(home: folder.home, environment: context.environment)
+    guard case .noKey = error, let path = identity.pathInUse(by: folder.name) else {
+      return error.description
+    }
+    return "writing needs the key: " + Failure(KeyFileError.needsPassphrase(path: path)).message
   }
 
   private func finish(

@@ -42,7 +42,9 @@ struct Context {
   var wantsJSON: Bool { invocation.wantsJSON }
 
   func home() throws -> Home {
-    try Home.chosen(option: invocation.value("home"), environment: environment)
+    let home = try Home.chosen(option: invocation.value("home"), environment: environment)
+    try home.refuseUnreadable()
+    return home
   }
 
   func usage(_ message: String) -> UsageError {

@@ -132,8 +132,15 @@ struct HealthCheck {
   }
 
   static func keys(_ home: Home) -> [HealthCheck] {
+    let folder = home.identityFolder
+    if access(folder, R_OK | X_OK) != 0, errno == EACCES {
+      return [
+        HealthCheck(
+          name: "key", isOK: false, detail: "\(folder) may not be read: permission denied")
+      ]
+    }
     // A home without keys has no such folder.
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: home.identityFolder)) ?? []
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     return names.filter { $0.hasSuffix(".key") }.sorted().map { name in
       let path = home.identityFolder + "/" + name
       do throws(KeyFileError) {
@@ -149,13 +156,14 @@ struct HealthCheck {
   static func stores(_ folder: CommunityFolder, _ context: Context) async -> [HealthCheck] {
     let name = folder.name.text
     do {
+      try DamageCheck.pass(folder)
       let community = try ReadingCommunity(folder)
       let problems = try community.log.integrity()
       let counts = try community.log.counts()
       let log = HealthCheck(
         name: "log \(name)", isOK: problems.isEmpty,
         detail: problems.isEmpty
-          ? "\(Progress.grouped(counts.events)) events"
+          ? "\(Progress.grouped(counts.events)) events, sound in structure; “skep verify” checks each"
           : problems.joined(separator: "; ")
             + ": keep a copy of the folder, then mirror into a new home")
       let digests = try await LogCheck.digests(of: community, clock: context.clock)

@@ -23,6 +23,12 @@ enum ExportCommand: Command {
     let selection = ExportSelection(
       group: context.invocation.value("group").map { Text($0) }, kinds: try kinds(context),
       since: try context.time("since"), until: try context.time("until"))
+    if let out = context.invocation.value("out"),
+      let manifest = context.invocation.value("manifest"), AtomicFile.isSame(out, manifest)
+    {
+      throw context.usage(
+        "--out and --manifest name the same file, which can hold only one of them")
+    }
     let community = try ReadingCommunity.chosen(context)
     let file = try context.invocation.value("out").map { try AtomicFile($0) }
     var tally = Tally()

@@ -9,7 +9,7 @@ enum ImportCommand: Command {
   static let spec = CommandSpec(
     "import", "FILE|-", count: 1...1,
     options: [
-      .value("rejects", "FILE", "where the lines that were refused go, as they are"),
+      .value("rejects", "FILE", "where the lines that were refused go, as they are, however long"),
       .value("self", "PUBKEY", "the relay's key, whose statements about groups then count"),
     ],
     about: "Takes events from JSON lines. Doing it again changes nothing; bad lines never stop it.",
@@ -64,11 +64,11 @@ enum ImportCommand: Command {
   ) async throws -> IngestProgress {
     let shown = ProgressLine(total: source.size, isQuiet: context.invocation.has("quiet"))
     let pipeline = IngestPipeline(store: store, work: WorkPool(), clock: context.clock)
-    let tally = try await pipeline.run(
-      source,
-      observer: IngestObserver(
-        rejected: { refusals.take($0) },
-        progress: { shown.show("imported", done: $0.lines, part: $0.bytes) }))
+    var observer = IngestObserver(
+      rejected: { refusals.take($0) },
+      progress: { shown.show("imported", done: $0.lines, part: $0.bytes) })
+    if refusals.keepsAll { observer.overflow = { refusals.take($0, piece: $1) } }
+    let tally = try await pipeline.run(source, observer: observer)
     shown.end()
     try refusals.finish()
     return tally
@@ -95,47 +95,4 @@ enum ImportCommand: Command {
 extension IngestProgress {
   fileprivate var rejectedCount: Int { rejected.values.reduce(0, +) }
   fileprivate var count: Int { stored + duplicates + ephemeral + rejectedCount }
-}
-
-/// The lines that were refused: the first are named, and all go to the file, if there is one.
-private final class Refusals: Sendable {
-  private struct State {
-    var file: AtomicFile?
-    var count = 0
-    var problem: (any Error)?
-    let talk: Talk
-  }
-
-  private let state: Lock<State>
-  private static let namedMax = 100
-
-  init(path: String?, isQuiet: Bool) throws {
-    state = Lock(
-      State(
-        file: try path.map { try AtomicFile($0) },
-        talk: Talk(isQuiet: isQuiet, isVerbose: false)))
-  }
-
-  func take(_ line: RejectedLine) {
-    state.withLock { state in
-      state.count += 1
-      if state.count <= Self.namedMax {
-        let detail = SafeText.line(line.detail ?? "", cells: 160)
-        state.talk.say("line \(line.number): \(line.reason): \(detail)")
-      }
-      guard state.problem == nil, let bytes = line.bytes else { return }
-      do { try state.file?.write(bytes + [UInt8(ascii: "\n")]) } catch { state.problem = error }
-    }
-  }
-
-  func finish() throws {
-    let problem = state.withLock { state -> (any Error)? in
-      let more = state.count - Self.namedMax
-      if more > 0 { state.talk.say("and \(more) more lines were refused") }
-      guard state.problem == nil else { return state.problem }
-      do { try state.file?.finish() } catch { return error }
-      return nil
-    }
-    if let problem { throw problem }
-  }
 }

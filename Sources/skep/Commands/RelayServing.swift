@@ -49,6 +49,8 @@ struct RelayServing {
       bound = try await relay.start(
         on: SocketListener(service: service), host: host, port: port)
     } catch {
+      // A refusal says all of it, and is none of the kind that a connection meets.
+      if case .refused(let why) = error { throw Failure(.io, why) }
       throw Failure(.io, "\(host):\(port) cannot be listened on: \(error)")
     }
     try announce(bound, context)

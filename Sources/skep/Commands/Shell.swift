@@ -73,7 +73,7 @@ struct Shell {
   private func complain(_ error: UsageError) -> ExitCode {
     let talk = Talk(isQuiet: false, isVerbose: false)
     talk.complain(error.message)
-    talk.say("“skep \(error.command.map { $0 + " " } ?? "")--help” says more")
+    talk.say("“skep \(error.command.map { $0.isEmpty ? "" : $0 + " " } ?? "")--help” says more")
     return .usage
   }
 }
@@ -89,6 +89,7 @@ extension Failure {
     case let error as EngineError: self.init(error)
     case let error as IngestError: self.init(error)
     case let error as ByteSourceError: self.init(.io, error.description)
+    case CacheError.log(let error): self.init(error)
     case let error as CacheError: self.init(.invalid, error.description)
     default: self.init(.partial, String(describing: error))
     }
@@ -123,9 +124,16 @@ extension Failure {
 
   init(_ error: KeyFileError) {
     switch error {
-    case .tooOpen, .malformed, .needsPassphrase, .doesNotDecrypt, .cannotDecrypt:
+    case .needsPassphrase:
+      self.init(.key, error.description + ": set SKEP_PASSPHRASE, or run this on a terminal")
+    case .tooOpen, .malformed, .doesNotDecrypt, .cannotDecrypt:
       self.init(.key, error.description)
     case .missing, .exists: self.init(.partial, error.description)
+    case .io(let path, "read", EACCES):
+      self.init(
+        .key,
+        "the key at \(path) may not be read: permission denied; run this as the user whose it is, or"
+          + " choose another home")
     case .io(let path, let doing, let code):
       self = SystemError.failure(code, doing: "could not \(doing) \(path)")
     }

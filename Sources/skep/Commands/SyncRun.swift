@@ -62,11 +62,19 @@ struct SyncRun {
       context.talk.say("\(SafeText.line(relay.url.description, cells: 60)): \(skew)")
     }
     switch result {
+    case .failure(.keyNeeded(let relay, _)) where community.keyProblem != nil:
+      throw needsKey(relay)
     case .failure(let error): throw Failure(error)
     case .success(let summary):
       try report(summary)
       return summary.isComplete ? .done : .unproved
     }
+  }
+
+  /// There is a key, and the run had to go on without it.
+  private func needsKey(_ relay: RelayURL) -> Failure {
+    let why = community.keyProblem.map { Failure($0).message } ?? "there is no key"
+    return Failure(.key, "\(relay) asks who you are: \(why)")
   }
 
   /// Shows how far the engine has come until it is cancelled.

@@ -53,6 +53,7 @@ struct CommunityFolder: Sendable {
   ///
   /// - Parameter relay: The home relay of a community that has none yet.
   func openStore(relay: RelayURL? = nil, _ context: Context) async throws -> CommunityStore {
+    try DamageCheck.pass(self)
     let store = try await CommunityStore.open(
       folder: path, clock: context.clock, tasks: SystemTasks())
     guard let relay else { return store }
@@ -72,6 +73,7 @@ struct ReadingCommunity {
 
   init(_ folder: CommunityFolder) throws {
     self.folder = folder
+    try CommunityStore.refuseEmptied(folder: folder.path)
     log = try LogReader.open(path: folder.logPath)
   }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import SyncEngine
 
 extension Home {
@@ -22,5 +23,14 @@ extension Home {
     guard !path.isEmpty else { throw Failure(.usage, "--home needs a folder") }
     return Home(
       path: path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path)
+  }
+
+  /// Refuses a home that this user may not look into: it would seem to be empty.
+  func refuseUnreadable() throws {
+    guard access(path, R_OK | X_OK) != 0, errno == EACCES else { return }
+    throw Failure(
+      .io,
+      "\(SafeText.line(path)) may not be read: permission denied; choose another home, or run this"
+        + " as the user whose it is")
   }
 }

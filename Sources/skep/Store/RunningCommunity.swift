@@ -1,4 +1,5 @@
 import EventLog
+import Glibc
 import Nostr
 import NostrCrypto
 import SyncCore
@@ -12,6 +13,8 @@ struct RunningCommunity: Sendable {
   let engine: Engine
   /// Who writes and answers challenges; nil for reading without a key.
   let me: PublicKey?
+  /// Why the key that is there is not used.
+  let keyProblem: KeyFileError?
 
   /// How a command wants the engine.
   struct Wish {
@@ -22,7 +25,8 @@ struct RunningCommunity: Sendable {
     var isMirror = false
     /// Without a key that can be opened, go on without one.
     var isKeyOptional = false
-    /// Make a key for this community alone where it has none.
+    /// Take a key of this run's own where there is none. It is never kept, so that it cannot become
+    /// the community's identity.
     var makesThrowawayKey = false
   }
 
@@ -30,10 +34,8 @@ struct RunningCommunity: Sendable {
     _ folder: CommunityFolder, _ wish: Wish, _ context: Context
   ) async throws -> RunningCommunity {
     let identity = Identity(home: folder.home, environment: context.environment)
-    if wish.makesThrowawayKey, identity.pathInUse(by: folder.name) == nil {
-      try identity.save(SecretKey.generate(), for: folder.name, encrypts: false)
-    }
-    let key = try signingKey(identity, folder.name, wish, context)
+    let (found, problem) = try signingKey(identity, folder.name, wish, context)
+    let key = found ?? (wish.makesThrowawayKey ? SecretKey.generate() : nil)
     let store = try await folder.openStore(relay: wish.relay, context)
     do {
       let settings = try CommunitySettings(store.reader)
@@ -44,7 +46,7 @@ struct RunningCommunity: Sendable {
         signer: key.map { LocalSigner($0) }, options: options)
       return RunningCommunity(
         name: folder.name, store: store, settings: settings, engine: engine,
-        me: key?.publicKey)
+        me: key?.publicKey, keyProblem: key == nil ? problem : nil)
     } catch {
       await store.close()
       throw error
@@ -53,13 +55,16 @@ struct RunningCommunity: Sendable {
 
   private static func signingKey(
     _ identity: Identity, _ name: CommunityName, _ wish: Wish, _ context: Context
-  ) throws -> SecretKey? {
+  ) throws -> (SecretKey?, KeyFileError?) {
     do {
-      return try identity.load(for: name)
-    } catch KeyFileError.needsPassphrase(let path) where wish.isKeyOptional {
-      context.talk.say(
-        "the key at \(path) is encrypted; going on without it (SKEP_PASSPHRASE opens it)")
-      return nil
+      return (try identity.load(for: name), nil)
+    } catch let problem as KeyFileError where wish.isKeyOptional {
+      switch problem {
+      case .needsPassphrase, .tooOpen, .io(_, _, EACCES):
+        context.talk.say("going on without the key: " + Failure(problem).message)
+        return (nil, problem)
+      default: throw problem
+      }
     }
   }
 

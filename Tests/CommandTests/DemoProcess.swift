@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+
+/// A demo relay of this test's own, ended with the value.
+final class DemoProcess {
+  let url: String
+  private let running: SkepProcess.Running
+
+  init(
+    _ skep: SkepProcess, port: String = "0", clockOffset: Int = 0, _ options: String...
+  ) throws {
+    var skep = skep
+    skep.environment["SKEP_CLOCK_OFFSET"] = String(clockOffset)
+    running = try skep.start(
+      [
+        "demo-relay", "--listen", "127.0.0.1:\(port)", "--events", "400", "--home",
+        skep.scratch.path + "/demo", "--json",
+      ] + options)
+    let line = try running.waitForLine()
+    let row = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+    #expect(row?["type"] as? String == "listening")
+    url = try #require(row?["url"] as? String)
+  }
+
+  var port: String { String(url.split(separator: ":").last ?? "") }
+
+  func stop() throws {
+    running.process.terminate()
+    #expect(try running.finish().code == 143)
+  }
+
+  deinit { if running.process.isRunning { running.process.terminate() } }
+}
+
+extension SkepProcess {
+  /// Fills a community with a made-up one, as if from an archive: 600 events, the group `general`
+  /// among them.
+  func importDemo(community: String = "ws://127.0.0.1:9") throws {
+    let demo = scratch.path + "/made-up"
+    let relay = try start([
+      "demo-relay", "--listen", "127.0.0.1:0", "--events", "600", "--home", demo, "--json",
+    ])
+    try relay.waitForLine()
+    relay.process.terminate()
+    _ = try relay.finish()
+    #expect(
+      try run("import", demo + "/demo-relay-1.jsonl", "--community", community).code == 0)
+  }
+}

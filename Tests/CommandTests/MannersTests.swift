@@ -1,0 +1,67 @@
+import Foundation
+import Nostr
+import NostrCrypto
+import Testing
+
+/// Small things that are said and shown.
+@Suite struct MannersTests {
+  @Test(arguments: [("", false), ("dumb", false), ("xterm", true)])
+  func `a terminal that shows no styles is sent none`(name: String, isStyled: Bool) throws {
+    let skep = try SkepProcess()
+    try skep.importDemo()
+    let terminal = try Terminal(
+      skep, ["chat", "--offline"], variables: ["TERM": name, "NO_COLOR": ""])
+    try terminal.shows("> ")
+    terminal.type("/open general\n")
+    let shown = try terminal.shows("▸ ") + terminal.shows("> ")
+    terminal.type("/quit\n")
+    #expect(shown.contains("\u{1b}[1m") || shown.contains("\u{1b}[2m") ? isStyled : !isStyled)
+    #expect(terminal.finish() == 0)
+  }
+
+  @Test func `an empty home is not said to be without a cache`() throws {
+    let skep = try SkepProcess()
+    #expect(try skep.run("import", "/dev/null").code == 0)
+    let row = try #require(try skep.run("status", "--json").rows().first)
+    #expect((row["cache"] as? [String: Any])?["state"] as? String == "ok")
+  }
+
+  @Test func `an address in use is not called a refused connection`() throws {
+    let skep = try SkepProcess()
+    let relay = try DemoProcess(skep)
+    let outcome = try skep.run("demo-relay", "--listen", "127.0.0.1:\(relay.port)")
+    #expect(outcome.code == 74)
+    #expect(outcome.stderr.contains("in use") && !outcome.stderr.contains("connection refused"))
+  }
+
+  @Test func `a host that is too long is a usage error`() throws {
+    let skep = try SkepProcess()
+    let host = String(repeating: "a", count: 300)
+    #expect(try skep.run("mirror", "wss://\(host)").code == 64)
+    #expect(try skep.run("import", "/dev/null", "--community", "wss://\(host)").code == 64)
+  }
+
+  @Test func `without a community the advice is a command that can be typed`() throws {
+    let skep = try SkepProcess()
+    let terminal = try Terminal(skep, [])
+    try terminal.shows("“skep --help”")
+    #expect(terminal.finish() == 64)
+  }
+
+  @Test(arguments: ["", String(repeating: "g", count: 3000)])
+  func `a channel with an odd id is listed and opened`(id: String) async throws {
+    let skep = try SkepProcess()
+    let event = try await LocalSigner(SecretKey.generate()).sign(
+      EventDraft(
+        createdAt: 1_700_000_000, kind: .message, tags: Tags([["h", Text(id)]]), content: "hello"))
+    let line = String(decoding: event.event.json(), as: UTF8.self)
+    #expect(try skep.run("import", "-", stdin: line).code == 0)
+    let word = id.isEmpty ? "\"\"" : id
+    let rows = try skep.run(
+      "chat", "--offline", "--json", stdin: "/channels\n/open \(word)\n"
+    ).rows()
+    let channels = rows.filter { $0["type"] as? String == "channel" }
+    #expect(channels.map { $0["id"] as? String } == [id])
+    #expect(rows.contains { $0["text"] as? String == "hello" })
+  }
+}
