@@ -215,7 +215,8 @@ final class LMDBEnvironment: @unchecked Sendable {
     let text = mdb_strerror(code).map { String(cString: $0) } ?? "code \(code)"
     let message = "\(doing): \(text)"
     switch code {
-    case MDB_MAP_FULL, MDB_TXN_FULL, MDB_DBS_FULL, ENOSPC: throw .full(message)
+    // LMDB says EIO where the last page found no more room on the disk and was cut short.
+    case MDB_MAP_FULL, MDB_TXN_FULL, MDB_DBS_FULL, ENOSPC, EDQUOT, EIO: throw .full(message)
     case MDB_PAGE_NOTFOUND, MDB_CORRUPTED, MDB_VERSION_MISMATCH, MDB_INVALID, MDB_INCOMPATIBLE,
       MDB_BAD_VALSIZE, MDB_NOTFOUND, MDB_PANIC:
       throw .damaged(message)
