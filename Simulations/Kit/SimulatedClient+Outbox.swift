@@ -28,7 +28,7 @@ extension SimulatedClient {
       let ask = takeAskID()
       looks[ask] = (id, false)
       take(.ask(ask, HistoryWalk.Request(filter: Filter(ids: [id], kinds: [.message], limit: 1))))
-    case .redate(let id): redate(id)
+    case .redate(let id), .refresh(let id): redate(id)
     }
   }
 

@@ -98,14 +98,15 @@ extension LogReader {
     try read { database, _ throws(LogError) in try MessageRow.message(token: token, in: database) }
   }
 
-  /// The latest date among the messages written last; nil where none was written.
-  public func lastWrittenDate() throws(LogError) -> Timestamp? {
+  /// The latest date among the messages written last, or last before one of them; nil where there
+  /// is none.
+  public func lastWrittenDate(before message: MessageID? = nil) throws(LogError) -> Timestamp? {
     try read { database, _ throws(LogError) in
       try database.first(
         """
         SELECT max(created_at) FROM (SELECT e.created_at FROM message m JOIN event e ON e.id = m.event
-          ORDER BY m.id DESC LIMIT 20)
-        """, []
+          WHERE m.id < ? ORDER BY m.id DESC LIMIT 20)
+        """, [.int(message?.number ?? .max)]
       ) { $0.optionalTime(0) } ?? nil
     }
   }

@@ -83,6 +83,15 @@ extension WriteTransaction {
     if message.isDiscarded { return }
     try database.run(
       "UPDATE message SET discarded_at = ? WHERE id = ?", [.time(now), .int(id.number)])
+    try database.run(
+      """
+      UPDATE delivery SET state = 'refused', reason = 'the message that it answers was discarded',
+        next_attempt_at = NULL, changed_at = ?
+      WHERE state IN ('queued', 'held') AND handed_at IS NULL
+        AND message IN (SELECT id FROM message WHERE waits_for = ?)
+        AND EXISTS (SELECT 1 FROM delivery d WHERE d.message = ? AND d.relay = delivery.relay
+          AND d.state <> 'sent')
+      """, [.time(now), .int(id.number), .int(id.number)])
     try append(.discarded(message.eventID))
     noteDiscarded(message.eventID, true)
   }

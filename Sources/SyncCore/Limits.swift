@@ -107,6 +107,13 @@ public struct Limits: Sendable, Hashable {
   public var unknownPrefixAttemptsMax = 3
   public var outboxRetryMax: Duration = .seconds(300)
   public var outboxMax = 10_000
+  /// How far ahead of the clock something written here may be dated so that it comes after what it
+  /// follows, in seconds.
+  public var datingLeadMax: Int64 = 300
+  /// How many events of its group a message names to show what its author had seen (NIP-29), and among
+  /// how many of the newest.
+  public var referencesWanted = 3
+  public var referencesSpan = 50
 
   // The store.
   /// How long nothing is written before the write-ahead log is folded into the log's main file,

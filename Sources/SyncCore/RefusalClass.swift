@@ -15,6 +15,9 @@ public enum RefusalClass: Sendable, Hashable {
   case blocked
   /// The event's date is outside the relay's window.
   case outsideTimeWindow
+  /// The event names no events of its group that the relay holds, and the relay wants it to
+  /// (NIP-29's `previous`).
+  case references
   case invalid
   case pow
   case mute
@@ -26,6 +29,10 @@ public enum RefusalClass: Sendable, Hashable {
   public init(_ text: Text) {
     let words = text.string.lowercased()
     let prefix = Self.prefix(of: words)
+    if prefix != "duplicate", Self.isAboutReferences(words) {
+      self = .references
+      return
+    }
     switch prefix {
     case "duplicate": self = .duplicate
     case "rate-limited": self = .rateLimited(retryAfter: Self.wait(in: words))
@@ -68,7 +75,8 @@ public enum RefusalClass: Sendable, Hashable {
     switch RefusalClass(text) {
     case .rateLimited(let wait): return .pause(wait)
     case .authRequired: return .authenticate
-    case .restricted, .timedOut, .blocked, .invalid, .outsideTimeWindow, .pow, .mute, .duplicate,
+    case .restricted, .timedOut, .blocked, .invalid, .outsideTimeWindow, .references, .pow, .mute,
+      .duplicate,
       .unsupported:
       return .terminal
     case .error: return words.contains("mixed search") ? .terminal : .retry
@@ -94,6 +102,14 @@ public enum RefusalClass: Sendable, Hashable {
     let trimmed = head.drop { $0 == " " }
     // A sentence is not a prefix, whether or not a colon follows somewhere.
     return trimmed.contains(" ") ? "" : String(trimmed)
+  }
+
+  private static func isAboutReferences(_ words: String) -> Bool {
+    [
+      "previous tag", "'previous'", "\"previous\"", "`previous`", "previous id", "previous event",
+      "timeline reference",
+    ]
+    .contains { words.contains($0) }
   }
 
   private static func isAboutTime(_ words: String) -> Bool {

@@ -56,6 +56,46 @@ actor LogDesk {
 
   func settings() throws(LogError) -> CommunitySettings { try CommunitySettings(reader) }
 
+  /// The latest date among what was written before a message.
+  func lastWrittenDate(before message: MessageID) throws(LogError) -> Timestamp? {
+    try reader.lastWrittenDate(before: message)
+  }
+
+  /// The date of the version that holds the slot of what `author` is about to say; nil: there is
+  /// none, or the kind replaces nothing.
+  func holderDate(_ draft: EventDraft, author: PublicKey) -> Timestamp? {
+    let storage = draft.kind.storage
+    guard storage == .replaceable || storage == .addressable else { return nil }
+    let identifier = storage == .addressable ? draft.tags.firstValue("d") ?? "" : nil
+    // Without a cache the clock alone decides: the relay keeps the newer version all the same.
+    let date = try? views.read { snapshot throws(CacheError) in
+      try snapshot.holderDate(kind: draft.kind, author: author, identifier: identifier)
+    }
+    return date ?? nil
+  }
+
+  /// The newest events of a group that the relay has shown to be its own, but for the author's.
+  func references(
+    in group: Text, at relay: RelayURL, author: PublicKey, now: Timestamp, limits: Limits
+  ) throws(LogError) -> [EventID] {
+    var filter = Filter.group(group)
+    filter.limit = limits.referencesSpan
+    // A message without references is one that the relay may still take.
+    let places =
+      (try? views.read { snapshot throws(CacheError) in
+        try snapshot.query([filter], now: now)
+      }) ?? []
+    var found: [EventID] = []
+    for logged in try reader.events(at: places) {
+      guard found.count < limits.referencesWanted else { break }
+      guard let event = logged?.event, event.pubkey != author,
+        try reader.provenance(of: event.id).contains(where: { $0.relay == relay })
+      else { continue }
+      found.append(event.id)
+    }
+    return found
+  }
+
   /// The key that the relay was last seen to sign with.
   func relaySelf(_ relay: RelayURL) throws(LogError) -> PublicKey? {
     // As for `groups`: noting it twice does no harm.

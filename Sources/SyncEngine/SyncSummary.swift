@@ -49,6 +49,8 @@ public enum EngineError: Error, Sendable, CustomStringConvertible {
   case store(LogError)
   case outboxFull(Int)
   case unknownMessage(MessageID)
+  /// The version that it would replace is dated too far ahead of the clock for another to follow.
+  case versionAhead(Timestamp)
   case stopped
 
   public var description: String {
@@ -64,6 +66,9 @@ public enum EngineError: Error, Sendable, CustomStringConvertible {
     case .store(let error): error.description
     case .outboxFull(let count): "\(count) messages already wait to be sent; send or discard some"
     case .unknownMessage(let id): "there is no message \(id) in the outbox"
+    case .versionAhead(let date):
+      "there is a version of this dated \(date), too far ahead of the clock for a new one to follow "
+        + "it: check the clock; nothing was written"
     case .stopped: "stopped"
     }
   }

@@ -209,4 +209,36 @@ import Testing
     try await log.setSetting("a", nil)
     #expect(try log.reader.setting("a") == nil)
   }
+
+  @Test func `whoever answers a discarded message is told, but for what a relay was handed`()
+    async throws
+  {
+    let bench = try Bench()
+    let log = try await bench.open()
+    let parent = try await log.enqueue(Sample.event(1), to: [Sample.home])
+    let waiting = try await log.enqueue(Sample.event(2), to: [Sample.home], waitsFor: parent.id)
+    let handed = try await log.enqueue(Sample.event(3), to: [Sample.home], waitsFor: parent.id)
+    try await log.record(
+      DeliveryChange(
+        message: handed.id, relay: Sample.home, state: .unknown, attempts: 1, handedAt: 5))
+    let other = try await log.enqueue(Sample.event(4), to: [Sample.home])
+    try await log.discard(parent.id)
+    let states = try [waiting, handed, other].map {
+      try log.reader.message(id: $0.id)?.deliveries.first?.state
+    }
+    #expect(states == [.refused, .unknown, .queued])
+    await log.close()
+  }
+
+  @Test func `the latest date of what was written last is known to a later run`() async throws {
+    let bench = try Bench()
+    let log = try await bench.open()
+    #expect(try log.reader.lastWrittenDate() == nil)
+    let first = try await log.enqueue(Sample.event(1, at: 500), to: [Sample.home])
+    let second = try await log.enqueue(Sample.event(2, at: 400), to: [Sample.home])
+    #expect(try log.reader.lastWrittenDate() == 500)
+    #expect(try log.reader.lastWrittenDate(before: second.id) == 500)
+    #expect(try log.reader.lastWrittenDate(before: first.id) == nil)
+    await log.close()
+  }
 }

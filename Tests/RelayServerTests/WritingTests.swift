@@ -290,4 +290,21 @@ import Testing
     #expect(Set(bench.ask(Filter(kinds: [1]), on: other).ids) == Set(notes.prefix(2).map(\.id)))
     #expect(bench.publish(notes[3], on: other)?.text == "")
   }
+
+  @Test(arguments: [true, false])
+  func `an event of a group must name what the group's relay has shown, unless the rule is off`(
+    isNeeded: Bool
+  ) {
+    var bench = open { $0.writing.needsReferences = isNeeded }
+    let id = bench.connect()
+    let first = Bench.event(by: "ann", 9, [["h", "a"]], "first")
+    #expect(bench.publish(first, on: id)?.accepted == true)
+    let bare = bench.publish(Bench.event(by: "ann", 9, [["h", "a"]], "bare"), on: id)
+    #expect(bare?.text == (isNeeded ? "invalid: missing previous tag" : ""))
+    let wrong = Bench.event(by: "ann", 9, [["h", "a"], ["previous", "00000000"]], "wrong")
+    #expect(bench.publish(wrong, on: id)?.accepted == !isNeeded)
+    let reference = String(first.id.hex.prefix(8))
+    let right = Bench.event(by: "ann", 9, [["h", "a"], ["previous", reference]], "right")
+    #expect(bench.publish(right, on: id)?.accepted == true)
+  }
 }

@@ -11,6 +11,7 @@ struct OutboxBench {
   var published: [EventID] = []
   var looks: [EventID] = []
   var redates: [MessageID] = []
+  var refreshes: [MessageID] = []
   /// The states that each message was recorded in, in order.
   var records: [MessageID: [DeliveryState]] = [:]
   static let relay = RelayURL("ws://relay.test")
@@ -26,6 +27,7 @@ struct OutboxBench {
       case .publish(_, let id): published.append(id)
       case .look(let id): looks.append(id)
       case .redate(let id): redates.append(id)
+      case .refresh(let id): refreshes.append(id)
       }
     }
   }

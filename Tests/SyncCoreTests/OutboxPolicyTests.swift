@@ -117,6 +117,15 @@ import Testing
     #expect(bench.state(1) == .sent)
   }
 
+  @Test(arguments: [("5", 5), ("999999999", 108_000)] as [(String, Int64)])
+  func `a wait that the relay names is kept, and bounded`(named: String, secondsMax: Int64) throws {
+    var bench = connected()
+    bench.add(1)
+    bench.answer(1, false, Text("rate-limited: retry in \(named)s"))
+    let wait = try #require(bench.policy.deadline)
+    #expect(wait >= .seconds(5) && wait <= .seconds(secondsMax) * 1.25)
+  }
+
   @Test func `an unknown outcome is asked by id before anything is sent again`() {
     var bench = connected()
     bench.add(1)
@@ -287,6 +296,46 @@ import Testing
     bench.add(1, at: bench.wall - 1000)
     bench.take(.redatingFailed(MessageID(1), "no key"))
     #expect(bench.state(1) == .expired && bench.reason(1) == "no key")
+  }
+}
+
+@Suite struct ReferencesPolicyTests {
+  private static let refusal: Text = "invalid: missing previous tag"
+
+  private func refused(isRedating: Bool = true) -> OutboxBench {
+    var bench = OutboxBench(isRedating: isRedating)
+    bench.take(.connected)
+    bench.add(1)
+    #expect(bench.takePublished() == [1])
+    bench.answer(1, false, Self.refusal)
+    return bench
+  }
+
+  @Test func `a message refused for its references gets fresh ones, once`() {
+    var bench = refused()
+    #expect(bench.looks == [OutboxBench.id(1)] && bench.refreshes.isEmpty)
+    bench.take(.looked(OutboxBench.id(1), isThere: false))
+    #expect(bench.refreshes == [MessageID(1)] && bench.redates.isEmpty)
+    bench.take(.redated(bench.item(1, "g", nil, bench.wall, event: 500)))
+    #expect(bench.takePublished() == [500])
+    bench.answer(500, false, "invalid: previous id 'abcd' wasn't found in this relay")
+    #expect(bench.state(1) == .expired && bench.refreshes.count == 1)
+    bench.pass(.seconds(600))
+    #expect(bench.takePublished().isEmpty)
+    bench.take(.retry(MessageID(1)))
+    #expect(bench.refreshes.count == 2)
+  }
+
+  @Test func `a message that the relay has after all is not signed anew`() {
+    var bench = refused()
+    bench.take(.looked(OutboxBench.id(1), isThere: true))
+    #expect(bench.state(1) == .sent && bench.refreshes.isEmpty)
+  }
+
+  @Test func `without re-dating a message refused for its references waits for the user`() {
+    let bench = refused(isRedating: false)
+    #expect(bench.state(1) == .expired && bench.reason(1) == Self.refusal)
+    #expect(bench.looks.isEmpty && bench.refreshes.isEmpty)
   }
 }
 

@@ -77,6 +77,18 @@ public struct CacheSnapshot: ~Copyable {
     }
   }
 
+  /// The date of the version that holds a slot, also where it was deleted or has expired: an older
+  /// one does not come back.
+  ///
+  /// - Parameter identifier: Nil for a replaceable kind.
+  public func holderDate(
+    kind: EventKind, author: PublicKey, identifier: Text?
+  ) throws(CacheError) -> Timestamp? {
+    try answer { () throws(StoreError) in
+      try reading.holder(of: Slot(kind: kind, author: author, identifier: identifier))?.createdAt
+    }
+  }
+
   /// The key that a relay says is its own, as far as it was heard.
   public func relaySelf(_ relay: RelayURL) throws(CacheError) -> PublicKey? {
     try answer { () throws(StoreError) in try reading.selves().keys[relay] }

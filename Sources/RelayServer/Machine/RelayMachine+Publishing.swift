@@ -71,7 +71,9 @@ extension RelayMachine {
     if isOutside(event.createdAt, past: writing.ageMax, future: writing.leadMax) {
       return .refused("invalid: event timestamp too far from server time")
     }
-    if let refusal = refusalByGroup(event) ?? refusalOfDeletion(event) ?? refusalByThread(event) {
+    if let refusal = refusalByGroup(event) ?? refusalOfDeletion(event) ?? refusalByThread(event)
+      ?? refusalByReferences(event)
+    {
       return .refused(refusal)
     }
     return .stored
@@ -160,6 +162,22 @@ extension RelayMachine {
       }
     }
     return nil
+  }
+
+  private func refusalByReferences(_ event: Event) -> Text? {
+    guard rules.writing.needsReferences, let group = event.group else { return nil }
+    // As with the parent.
+    let request = PageRequest(filter: Filter.group(group), eventsMax: 50)
+    guard let page = try? store.page(request, where: { _ in true }), !page.events.isEmpty else {
+      return nil
+    }
+    let tag = event.tags.first { $0.name == "previous" }
+    let references: [Text] = tag.map { Array($0.dropFirst()) } ?? []
+    if references.isEmpty { return "invalid: missing previous tag" }
+    let unknown = references.first { reference in
+      !page.events.contains { $0.id.hex.hasPrefix(reference.string) }
+    }
+    return unknown.map { Text("invalid: previous id '\($0)' wasn't found in this relay") }
   }
 
   // MARK: Accepting

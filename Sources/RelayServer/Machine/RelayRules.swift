@@ -129,6 +129,8 @@ package struct WritingRules: Sendable, Hashable {
   package var needsOneDeletionTarget = false
   /// A reply's parent must be a known event of the same channel (Buzz).
   package var checksParent = false
+  /// An event of a group must name events among the group's last 50 in `previous` (NIP-29).
+  package var needsReferences = false
   /// The same reaction by the same author to the same target is refused (Buzz).
   package var refusesRepeatedReactions = false
   /// What is said of an event that is held already.

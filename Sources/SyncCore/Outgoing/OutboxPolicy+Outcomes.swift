@@ -10,8 +10,9 @@ extension OutboxPolicy {
       entry.notBefore = now + .seconds(next.seconds - wall.seconds)
       entry.isWaitAsked = item.delivery.state == .held
     }
-    entry.wasRefusedForTime =
-      item.delivery.reason.map { RefusalClass($0) == .outsideTimeWindow } ?? false
+    let refusal = item.delivery.reason.map { RefusalClass($0) }
+    entry.wasRefusedForTime = refusal == .outsideTimeWindow
+    entry.wasRefusedForReferences = refusal == .references
     entries[id] = entry
     byEvent[item.delivery.eventID] = id
     order.append(id)
@@ -71,6 +72,7 @@ extension OutboxPolicy {
       let wait = Duration.seconds(max(1, until.seconds - wall.seconds + 1))
       later(id, .held, text, min(wait, .seconds(30 * 86_400)), now, wall, isAsked: true)
     case .outsideTimeWindow: refusedForTime(id, text, wall)
+    case .references: refusedForReferences(id, text)
     case .error:
       entries[id]?.errors += 1
       retryOrRefuse(
@@ -140,6 +142,22 @@ extension OutboxPolicy {
     }
   }
 
+  private mutating func refusedForReferences(_ id: MessageID, _ text: Text) {
+    entries[id]?.wasRefusedForReferences = true
+    guard isRedating, entries[id]?.refreshes == 0 else {
+      // Fresh references did not help: the relay and the local copy differ.
+      return change(id) { delivery in
+        delivery.state = .expired
+        delivery.reason = text
+        delivery.nextAttemptAt = nil
+      }
+    }
+    change(id) { delivery in
+      delivery.state = .queued
+      delivery.reason = text
+    }
+  }
+
   mutating func unanswered(
     _ event: EventID, _ isHanded: Bool, _ why: Text, _ now: Duration, _ wall: Timestamp,
     _ random: any RandomSource
@@ -188,6 +206,7 @@ extension OutboxPolicy {
     byEvent[item.delivery.eventID] = id
     var entry = Entry(item: item)
     entry.ignoresParent = old.ignoresParent
+    entry.refreshes = old.refreshes + (old.wasRefusedForReferences ? 1 : 0)
     entries[id] = entry
   }
 
@@ -207,6 +226,7 @@ extension OutboxPolicy {
     else { return }
     entries[id]?.errors = 0
     entries[id]?.unknowns = 0
+    entries[id]?.refreshes = 0
     entries[id]?.notBefore = nil
     entries[id]?.isWaitAsked = false
     entries[id]?.ignoresParent = true
@@ -217,10 +237,7 @@ extension OutboxPolicy {
       delivery.reason = nil
       delivery.nextAttemptAt = nil
     }
-    if redates {
-      entries[id]?.activity = .redating
-      effects.append(.redate(id))
-    }
+    if redates { renew(id) }
   }
 
   mutating func forget(_ id: MessageID) {

@@ -54,6 +54,9 @@ public struct OutboxPolicy: Sendable {
     case look(EventID)
     /// Give the message, and those that wait for it, a new date.
     case redate(MessageID)
+    /// The same for one that the relay took for out of context: the new event, and what is written
+    /// from now on, names events that the relay has.
+    case refresh(MessageID)
   }
 
   /// Whether a message may get a new date where its own is outside the relay's window.
@@ -83,6 +86,9 @@ public struct OutboxPolicy: Sendable {
     var errors = 0
     var unknowns = 0
     var wasRefusedForTime = false
+    var wasRefusedForReferences = false
+    /// New events that it got because of that.
+    var refreshes = 0
     /// Whether the relay said that it does not have it, since it was last handed over.
     var isKnownAbsent = false
     var ignoresParent = false
@@ -194,6 +200,7 @@ extension OutboxPolicy {
       entries[id]?.activity = .looking
       return effects.append(.look(entry.item.delivery.eventID))
     }
+    if entry.wasRefusedForReferences { return leaveWindow(id, entry) }
     if isTooOld(entry, wall), entry.item.delivery.handedAt == nil || entry.wasRefusedForTime {
       return leaveWindow(id, entry)
     }
@@ -229,8 +236,13 @@ extension OutboxPolicy {
       entries[id]?.activity = .looking
       return effects.append(.look(entry.item.delivery.eventID))
     }
+    renew(id)
+  }
+
+  /// A new event for the message, by what the old one was refused for.
+  mutating func renew(_ id: MessageID) {
     entries[id]?.activity = .redating
-    effects.append(.redate(id))
+    effects.append(entries[id]?.wasRefusedForReferences == true ? .refresh(id) : .redate(id))
   }
 
   mutating func hold(_ id: MessageID, _ why: Text) {

@@ -24,7 +24,15 @@ extension Engine {
     }
     let open = outboxCounts.values.reduce(0, +)
     guard open < limits.outboxMax else { throw .outboxFull(open) }
-    let (linked, parent) = try await link(draft)
+    var (linked, parent) = try await link(draft)
+    if let me {
+      linked.createdAt = try await versionDate(linked, author: me)
+      let tags = linked.tags
+      let references = TimelineReferences(desk: desk, clock: ports.clock, limits: limits)
+      linked.tags = try await stored { () async throws(LogError) in
+        try await references.tags(tags, for: home, author: me)
+      }
+    }
     let event: VerifiedEvent
     do throws(SignerError) {
       event = try await signer.sign(linked)
@@ -34,9 +42,32 @@ extension Engine {
     let message = try await stored { () async throws(LogError) in
       try await store.enqueue(event, to: [home], waitsFor: parent, token: token)
     }
-    await links[home]?.pump?.added(message, createdAt: event.event.createdAt)
+    await links[home]?.pump?.added(message, event.event)
     changed(.log(.start))
     return message
+  }
+
+  /// The draft's date, or the second after the version that it replaces: in one second the lower
+  /// id would win, which half of the time is the older version.
+  private func versionDate(
+    _ draft: EventDraft, author: PublicKey
+  ) async throws(EngineError) -> Timestamp {
+    let storage = draft.kind.storage
+    guard storage == .replaceable || storage == .addressable else { return draft.createdAt }
+    let slot = EventAddress(
+      kind: draft.kind, author: author,
+      identifier: storage == .addressable ? draft.tags.firstValue("d") ?? "" : "")
+    await store.caughtUp()
+    let holder = await desk.holderDate(draft, author: author)
+    // Nothing is awaited from here on, so that two versions written at once get two dates.
+    let last = [holder, versionDates[slot]].compactMap { $0 }.max()
+    guard let last, last >= draft.createdAt else {
+      versionDates[slot] = draft.createdAt
+      return draft.createdAt
+    }
+    guard last < ports.clock.now() + limits.datingLeadMax else { throw .versionAhead(last) }
+    versionDates[slot] = last + 1
+    return last + 1
   }
 
   /// Points a draft's references at what their targets are called now, and finds the message of

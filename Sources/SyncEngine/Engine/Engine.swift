@@ -42,6 +42,8 @@ public actor Engine: RelayReportSink {
   var isJudgingSelf = false
   var storeFailure: LogError?
   var outboxCounts: [DeliveryState: Int] = [:]
+  /// The dates of the versions of one's own events that this process has written last.
+  var versionDates: [EventAddress: Timestamp] = [:]
   private var waiters = Waiters()
 
   /// One relay's part.
@@ -170,7 +172,7 @@ public actor Engine: RelayReportSink {
       pump = OutboxPump(
         connection: connection, store: store, desk: desk, ports: ports,
         redater: signer.map {
-          Redater(store: store, desk: desk, signer: $0, clock: ports.clock)
+          Redater(store: store, desk: desk, signer: $0, clock: ports.clock, limits: limits)
         }, limits: limits, isRedating: options.isRedating
       ) { [weak self] in await self?.outboxChanged() }
     }

@@ -40,9 +40,9 @@ actor OutboxPump {
     for item in try await desk.items(for: connection.url) { await take(.added(item)) }
   }
 
-  func added(_ message: Message, createdAt: Timestamp) async {
+  func added(_ message: Message, _ event: Event) async {
     for delivery in message.deliveries where delivery.relay == connection.url {
-      await take(.added(OutboxPolicy.Item(delivery: delivery, createdAt: createdAt)))
+      await take(.added(OutboxPolicy.Item(delivery: delivery, createdAt: event.createdAt)))
     }
   }
 
@@ -90,6 +90,9 @@ actor OutboxPump {
         await connection.publish(event)
       case .look(let id): await look(id)
       case .redate(let id): await redate(id)
+      case .refresh(let id):
+        try await store.log.setSetting(TimelineReferences.key(connection.url), [1])
+        await redate(id)
       }
     } catch {
       failure = error
@@ -124,19 +127,15 @@ actor OutboxPump {
       return inputs.append(.redatingFailed(id, "there is no key to sign it anew"))
     }
     do throws(RedatingError) {
-      for message in try await redater.redate(id, relay: connection.url) {
-        let createdAt = message.createdAt
-        for delivery in message.message.deliveries where delivery.relay == connection.url {
-          inputs.append(
-            .redated(OutboxPolicy.Item(delivery: delivery, createdAt: createdAt)))
+      for (message, event) in try await redater.redate(id, relay: connection.url) {
+        for delivery in message.deliveries where delivery.relay == connection.url {
+          inputs.append(.redated(OutboxPolicy.Item(delivery: delivery, createdAt: event.createdAt)))
         }
       }
     } catch .log(let error) {
       failure = error
-    } catch .signing(let why) {
-      inputs.append(.redatingFailed(id, Text(why)))
     } catch {
-      inputs.append(.redatingFailed(id, "the message is gone"))
+      inputs.append(.redatingFailed(id, error.description))
     }
   }
 }

@@ -7,37 +7,69 @@ enum RedatingError: Error {
   case log(LogError)
   case signing(String)
   case gone
+  case foreign
+  case superseded
+
+  var description: Text {
+    switch self {
+    case .log(let error): Text(error.description)
+    case .signing(let why): Text(why)
+    case .gone: "the message is gone"
+    case .foreign: "another key signed it, so it cannot be signed anew"
+    case .superseded: "a newer version of it was written since"
+    }
+  }
 }
 
-/// Gives a message that a relay takes no more a new date, and with it a new id; what waits for it
-/// and names its old id is signed anew to name the new one.
+/// Gives a message that a relay does not take as it is a new date, and with it a new id; what waits
+/// for it and names its old id is signed anew to name the new one.
 struct Redater: Sendable {
   let store: CommunityStore
   let desk: LogDesk
   let signer: any Signer
   let clock: any SyncClock
+  let limits: Limits
 
   /// - Returns: Every message that has a new event now, in the order of writing.
   func redate(
     _ id: MessageID, relay: RelayURL
-  ) async throws(RedatingError) -> [(message: Message, createdAt: Timestamp)] {
-    let now = clock.now()
+  ) async throws(RedatingError) -> [(message: Message, event: Event)] {
+    let author = try await author()
     var renamed: [EventID: EventID] = [:]
-    var result: [(message: Message, createdAt: Timestamp)] = []
+    var result: [(message: Message, event: Event)] = []
     for candidate in try await candidates(id, relay) {
       guard let event = try await event(candidate.eventID) else { throw .gone }
       let tags = Self.tags(event.tags, renaming: renamed)
       guard candidate.message == id || tags != event.tags else { continue }
-      let draft = EventDraft(
-        createdAt: max(now, event.createdAt), kind: event.kind, tags: tags,
-        content: event.content)
-      let signed = try await sign(draft)
+      // What somebody else signed is passed on as it is, or not at all.
+      guard event.pubkey == author else { throw .foreign }
+      let signed = try await sign(
+        EventDraft(
+          createdAt: try await date(for: event, candidate.message), kind: event.kind,
+          tags: try await references(tags, relay, author), content: event.content))
       renamed[event.id] = signed.event.id
       result.append(
-        (message: try await store(candidate.message, signed), createdAt: draft.createdAt))
+        (message: try await store(candidate.message, signed), event: signed.event))
     }
     if result.isEmpty { throw .gone }
     return result
+  }
+
+  /// Now, or just after what was written before it, so that both keep their order.
+  private func date(
+    for event: Event, _ id: MessageID
+  ) async throws(RedatingError) -> Timestamp {
+    await store.caughtUp()
+    let draft = EventDraft(
+      createdAt: event.createdAt, kind: event.kind, tags: event.tags, content: event.content)
+    let holder = await desk.holderDate(draft, author: event.pubkey)
+    // With a new date it would win over what was written after it.
+    if let holder, holder > event.createdAt { throw .superseded }
+    let now = clock.now()
+    let latest = now + limits.datingLeadMax
+    // A date further ahead is of a clock that was set back since.
+    let known = [try await lastWritten(before: id).map { $0 + 1 }, event.createdAt]
+    return known.compactMap { $0 }.filter { $0 <= latest }.reduce(now, max)
   }
 
   /// The message itself, and those written after it that no relay was handed yet.
@@ -49,6 +81,33 @@ struct Redater: Sendable {
         delivery.relay == relay
           && (delivery.message == id || delivery.message > id && delivery.handedAt == nil)
       }.sorted { $0.message < $1.message }
+    } catch {
+      throw .log(error)
+    }
+  }
+
+  private func author() async throws(RedatingError) -> PublicKey {
+    do throws(SignerError) {
+      return try await signer.publicKey()
+    } catch {
+      throw .signing(error.description)
+    }
+  }
+
+  private func lastWritten(before id: MessageID) async throws(RedatingError) -> Timestamp? {
+    do throws(LogError) {
+      return try await desk.lastWrittenDate(before: id)
+    } catch {
+      throw .log(error)
+    }
+  }
+
+  private func references(
+    _ tags: Tags, _ relay: RelayURL, _ author: PublicKey
+  ) async throws(RedatingError) -> Tags {
+    do throws(LogError) {
+      return try await TimelineReferences(desk: desk, clock: clock, limits: limits)
+        .tags(tags, for: relay, author: author)
     } catch {
       throw .log(error)
     }

@@ -110,6 +110,7 @@ final class ChatSession {
     case .store: "store"
     case .outboxFull: "outbox-full"
     case .unknownMessage: "unknown-message"
+    case .versionAhead: "version-ahead"
     case .stopped: "stopped"
     }
   }

@@ -24,7 +24,7 @@ enum OutboxCommand: Command {
   static func run(_ context: Context) async throws -> ExitCode {
     switch context.invocation.command[1] {
     case "list": try list(context)
-    case "retry": try await change(context, OutboxChange.retry)
+    case "retry": try await retry(context)
     default: try await change(context, OutboxChange.discard)
     }
     return .done
@@ -46,21 +46,54 @@ enum OutboxCommand: Command {
   private static func change(
     _ context: Context, _ change: (Message, CommunityStore) async throws -> Void
   ) async throws {
-    let word = context.invocation.operands[0]
-    let store = try await CommunityFolder.chosen(context).openStore(context)
+    let folder = try CommunityFolder.chosen(context)
+    let store = try await folder.openStore(context)
     do {
-      guard let message = try OutboxChange.find(word, in: store.reader) else {
-        throw Failure(
-          .partial,
-          "there is no message “\(SafeText.line(word, cells: 80))” in the outbox; expected"
-            + " a number of “skep outbox”, or an event")
-      }
-      try await change(message, store)
+      try await change(try named(context, store.reader), store)
     } catch {
       await store.close()
       throw error
     }
     await store.close()
+  }
+
+  private static func named(_ context: Context, _ log: LogReader) throws -> Message {
+    let word = context.invocation.operands[0]
+    guard let message = try OutboxChange.find(word, in: log) else {
+      throw Failure(
+        .partial,
+        "there is no message “\(SafeText.line(word, cells: 80))” in the outbox; expected"
+          + " a number of “skep outbox”, or an event")
+    }
+    return message
+  }
+
+  /// One that has expired is signed anew, with a new date, which needs the key; any other goes back
+  /// into the queue.
+  private static func retry(_ context: Context) async throws {
+    let folder = try CommunityFolder.chosen(context)
+    let log = try ReadingCommunity(folder).log
+    let found = try named(context, log)
+    log.close()
+    guard found.deliveries.contains(where: { $0.state == .expired }) else {
+      return try await change(context, OutboxChange.retry)
+    }
+    var wish = RunningCommunity.Wish()
+    wish.options.isOffline = true
+    let community = try await RunningCommunity.open(folder, wish, context)
+    var after: Message?
+    do {
+      try await community.engine.retry(found.id)
+      after = try community.store.reader.message(id: found.id)
+    } catch {
+      await community.close()
+      throw error
+    }
+    await community.close()
+    if let still = after?.deliveries.first(where: { $0.state == .expired }) {
+      let why = still.reason.map { SafeText.line($0.string, cells: 200) } ?? "no reason is known"
+      throw Failure(.partial, "message \(found.id) could not be given a new date: \(why)")
+    }
   }
 }
 

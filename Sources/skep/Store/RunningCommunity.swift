@@ -79,7 +79,8 @@ extension Failure {
     let code: ExitCode =
       switch error {
       case .noRelayReached: .noRelay
-      case .noRelay, .keyNeeded, .noKey, .signing, .outboxFull, .unknownMessage: .partial
+      case .noRelay, .keyNeeded, .noKey, .signing, .outboxFull, .unknownMessage, .versionAhead:
+        .partial
       case .store(let error): Failure(error).code
       case .stopped: .interrupted
       }
