@@ -54,9 +54,9 @@ import Testing
     let world = try await EngineWorld()
     var limits = Limits()
     limits.liveBatch = 1
-    limits.answerIdleMax = .milliseconds(500)
-    limits.quietMax = .milliseconds(100)
-    limits.pongMax = .milliseconds(100)
+    limits.answerIdleMax = .seconds(3)
+    limits.quietMax = .milliseconds(500)
+    limits.pongMax = .milliseconds(500)
     let sink = Sink()
     let connection = RelayConnection(
       world.url, ports: world.ports, signer: LocalSigner(world.member), verifier: Verifier(),
