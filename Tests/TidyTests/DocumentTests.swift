@@ -46,6 +46,27 @@ import Testing
     #expect(missing == [])
   }
 
+  @Test func `every test that a document names stands in the file it names`() throws {
+    var missing: [String] = []
+    var count = 0
+    for document in documents {
+      for match in try Repository.text(document)
+        .matches(of: /\| ([A-Za-z]+\/[A-Za-z]+\.swift): `([^`]+)` \|/)
+      {
+        count += 1
+        let path = "Tests/\(match.1)"
+        guard Repository.exists(path),
+          try Repository.text(path).contains("func `\(match.2)`(")
+        else {
+          missing.append("\(document) names \(match.1): \(match.2)")
+          continue
+        }
+      }
+    }
+    #expect(count > 40)
+    #expect(missing == [])
+  }
+
   @Test func `every decision is numbered once and in a row`() {
     let numbers = Repository.files(under: "docs/decisions", ending: ".md")
       .compactMap { Int($0.split(separator: "/").last?.prefix(3) ?? "") }
