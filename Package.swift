@@ -81,6 +81,7 @@ let package = Package(
       name: "skep-sim", dependencies: ["SimulationKit", "SimulationScenarios"],
       path: "Simulations/Runner", swiftSettings: settings),
 
+    library("RelayContract", ["Nostr", "NostrCrypto", "SyncCore"], path: "Tests/RelayContract"),
     tests("TidyTests", []),
     tests("NostrTests", ["Nostr"]),
     tests("NostrCryptoTests", ["NostrCrypto", "Nostr", "Platform", "CSecp256k1"]),
@@ -97,7 +98,10 @@ let package = Package(
       ["HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform", "CacheHolder"]),
     tests(
       "RelayServerTests",
-      ["RelayServer", "HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform"]),
+      [
+        "RelayServer", "RelayContract", "HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto",
+        "Platform",
+      ]),
     tests("RelaySocketTests", ["RelaySocket", "SyncCore", "Nostr", "Platform"]),
     tests(
       "SyncEngineTests",
@@ -111,7 +115,8 @@ let package = Package(
         "skep-cli", "RelaySocket", "HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto",
         "Platform",
       ]),
-    tests("LiveTests", ["Nostr"]),
+    tests(
+      "LiveTests", ["RelayContract", "RelaySocket", "SyncCore", "Nostr", "NostrCrypto"]),
     tests(
       "SimulationTests",
       ["SimulationKit", "SimulationScenarios", "skep-sim", "SyncCore", "Nostr"]),
