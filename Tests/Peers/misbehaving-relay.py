@@ -264,10 +264,10 @@ class Link:
         self.say('EOSE', name)
 
     def interrupt(self, name, page):
-        """Sends what the rules add before the end of the first page that has events, and drops."""
+        """Sends what the rules add before the end of the first page that has several events, and drops."""
         with LOCK:
             poison = self.rules.get('poison')
-            if not poison or not page or Link.drops: return
+            if not poison or len(page) < 2 or Link.drops: return
             Link.drops += 1
         for e in poison: self.say('EVENT', name, e)
         self.drop()
