@@ -254,7 +254,7 @@ public struct HistoryWalk: Sendable {
     if page.knownCount > limitAsked { isLimitIgnored = true }
     switch pageEnd {
     case .complete(let hint): return complete(page, hint)
-    case .refused(let text):
+    case .refused(let text), .noticed(let text):
       if asksLess(after: text) { return Findings() }
       return stop(.refused(text), why: text)
     case .timedOut:

@@ -69,6 +69,8 @@ public struct Limits: Sendable, Hashable {
 
   // Reconciliation.
   public var walksMax = 3
+  /// Walks in a row without an answer after which the others of the round are not asked.
+  public var unansweredWalksMax = 3
   public var recentWindow: Int64 = 7 * 86_400
   /// Connections that may end in the middle of one page before its walk is given up.
   public var walkDisconnectsMax = 5

@@ -155,8 +155,10 @@ public struct PageTally: Sendable, Hashable {
 public enum PageEnd: Sendable, Hashable {
   /// The relay's own EOSE: the only end that proves anything.
   case complete(EndHint)
-  /// The relay refused, by CLOSED or by a NOTICE that can mean nothing else.
+  /// The relay refused, by CLOSED.
   case refused(Text)
+  /// A NOTICE came that can mean no other request, and nothing else.
+  case noticed(Text)
   /// No EOSE came while nothing of the request came either.
   case timedOut
   case disconnected

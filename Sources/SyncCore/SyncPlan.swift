@@ -21,6 +21,8 @@ public struct SyncPlan: Sendable, Hashable {
   public var provesAll = false
   /// What is proved again although it was proved before, in seconds up to now.
   public var recentWindow: Int64
+  /// What is proved again because its proof has become old; nil for nothing but the recent window.
+  public var schedule: ReconcileSchedule?
   /// How long to wait for a relay at all.
   public var failAfter: Duration = .seconds(30)
 
@@ -41,23 +43,15 @@ public struct SyncPlan: Sendable, Hashable {
     if isFull { return [HistoryWalk.Leg(from: from, to: until)] }
     var spans = coverage.gaps(from: from, to: top)
     let recent = max(from, now - max(recentWindow, 0))
-    if recent <= top { Self.add(recent...top, to: &spans) }
-    return spans.reversed().map { span in
+    if recent <= top { spans.append(recent...top) }
+    for span in schedule?.spansDue(over: coverage, now: now) ?? [] {
+      let (lower, upper) = (max(span.lowerBound, from), min(span.upperBound, top))
+      if lower <= upper { spans.append(lower...upper) }
+    }
+    return ReconcileSchedule.joined(spans).reversed().map { span in
       HistoryWalk.Leg(
         from: span.lowerBound, to: span.upperBound == top && until == nil ? nil : span.upperBound)
     }
-  }
-
-  /// Joins a span that reaches to the end into ascending spans apart from one another.
-  private static func add(
-    _ span: ClosedRange<Timestamp>, to spans: inout [ClosedRange<Timestamp>]
-  ) {
-    var joined = span
-    while let last = spans.last, last.upperBound + 1 >= joined.lowerBound {
-      joined = min(last.lowerBound, joined.lowerBound)...joined.upperBound
-      spans.removeLast()
-    }
-    spans.append(joined)
   }
 }
 
@@ -93,12 +87,17 @@ public enum SyncScopes {
   /// The groups that the relay lists.
   public static let groupList = Scope(Filter(kinds: [.groupMetadata]))
 
-  /// Everything of one group, each class a scope of its own.
-  public static func group(_ group: Text) -> [Scope] {
+  /// Everything in one group, of whatever kind, for relays that take a filter without kinds.
+  public static func wholeGroup(_ group: Text) -> Scope { Scope(Filter(tags: [tagH: [group]])) }
+
+  /// What is known to be in one group, each class a scope of its own, for relays that do not.
+  public static func groupClasses(_ group: Text) -> [Scope] {
     [contentKinds, controlKinds, moderationKinds].map { Scope(Filter.group(group, kinds: $0)) }
-      + [
-        Scope(Filter(kinds: stateKinds + [.groupMetadata], tags: [tagD: [group]]))
-      ]
+  }
+
+  /// What the relay says of one group.
+  public static func groupState(_ group: Text) -> Scope {
+    Scope(Filter(kinds: stateKinds + [.groupMetadata], tags: [tagD: [group]]))
   }
 
   /// The profiles of these people.

@@ -203,7 +203,7 @@ import Testing
     let effects = bench.takeEffects()
     #expect(
       effects.contains(
-        .answered(AskID(2), .refused("ERROR: bad req: subscription id too long"))))
+        .answered(AskID(2), .noticed("ERROR: bad req: subscription id too long"))))
     #expect(!effects.contains { if case .answered(AskID(1), _) = $0 { true } else { false } })
   }
 

@@ -21,10 +21,11 @@ final class EngineWorld: Sendable {
 
   init(
     rules: RelayRules = RelayRules(), events: Int = 600, seed: UInt64 = 1, extra: [Event] = [],
-    extraGroups: Int = 0
+    extraGroups: Int = 0,
+    clock: any SyncClock = SystemClock()
   ) async throws {
     ports = Ports(
-      clock: SystemClock(), random: SystemRandom(), tasks: SystemTasks(), transport: network,
+      clock: clock, random: SystemRandom(), tasks: SystemTasks(), transport: network,
       relayInformation: network, work: InlineWork())
     url = try #require(RelayURL("ws://relay.test:7777"))
     community = try await DemoCommunity.make(seed: seed, eventsCount: events, on: ports.work)

@@ -3,13 +3,16 @@ import HotCache
 import Nostr
 import NostrCrypto
 import RelayServer
+import RelaySocket
 import SyncCore
 import SyncEngine
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct FollowingTests {
   /// An event by one of the community's people, dated now.
-  private func event(_ world: EngineWorld, _ text: Text, by person: Int = 1) throws -> Event {
+  private func event(
+    _ world: EngineWorld, _ text: Text, by person: Int = 1, at time: Timestamp? = nil
+  ) throws -> Event {
     let group = try #require(
       world.community.events.first { event in
         event.kind == .groupMembers
@@ -17,22 +20,28 @@ import Testing
       }?.identifier)
     return try LocalSigner(world.community.people[person]).signed(
       EventDraft(
-        createdAt: world.ports.clock.now(), kind: .message, tags: Tags([["h", group]]),
+        createdAt: time ?? world.ports.clock.now(), kind: .message, tags: Tags([["h", group]]),
         content: text)
     ).event
   }
 
   /// Puts events into the relay as another client would.
   private func post(_ events: [Event], to world: EngineWorld) async throws {
+    try await put(events, into: world)
+    await world.host.announce(events)
+  }
+
+  /// Puts events into the relay without a word to those who are connected.
+  private func put(_ events: [Event], into world: EngineWorld) async throws {
     await world.host.update { machine, _, _ in
       // A store in memory takes everything.
       try? machine.load(events)
       return []
     }
-    await world.host.announce(events)
   }
 
   private func waitFor(_ id: EventID, in store: CommunityStore, _ engine: Engine) async throws {
+    if try store.reader.event(id: id) != nil { return }
     for await change in engine.changes {
       if case .log = change, try store.reader.event(id: id) != nil { return }
       if case .progress = change, try store.reader.event(id: id) != nil { return }
@@ -70,6 +79,65 @@ import Testing
     #expect(await engine.waitLive(for: .seconds(40)) == .reached)
     #expect(Set(missed.map(\.id)).isSubset(of: try store.ids()))
     await engine.stop()
+    await store.close()
+  }
+
+  @Test func `after an outage nothing is called live before what was missed is stored`()
+    async throws
+  {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    world.network.setReachable(false)
+    world.network.cutAll()
+    while await engine.status().relays.first?.state == .ready {
+      for await change in engine.changes { if case .relay = change { break } }
+    }
+    var missed: [Event] = []
+    for number in 0..<3 { missed.append(try event(world, Text("missed \(number)"))) }
+    // No live feed brings these: they were there before it was opened, and its limit is passed over.
+    try await put(missed, into: world)
+    world.network.setReachable(true)
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(Set(missed.map(\.id)).isSubset(of: try store.ids()))
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `an event accepted late with an old date is found while following`() async throws {
+    let clock = LeapClock(SystemClock())
+    let world = try await EngineWorld(clock: clock)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    let late = try event(world, "written a day and a half ago", at: clock.now() - 36 * 3600)
+    try await put([late], into: world)
+    clock.leap(by: .seconds(6 * 3600 + 60))
+    try await waitFor(late.id, in: store, engine)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `what is followed after a restart is read again when its proof has become old`()
+    async throws
+  {
+    let clock = LeapClock(SystemClock())
+    let world = try await EngineWorld(clock: clock)
+    let store = try await world.store()
+    let first = world.engine(store, key: world.member)
+    await first.start()
+    #expect(await first.waitLive(for: .seconds(40)) == .reached)
+    await first.stop()
+    let late = try event(world, "from last month", at: clock.now() - 30 * 86_400)
+    try await put([late], into: world)
+    clock.leap(by: .seconds(7 * 86_400 + 60))
+    let second = world.engine(store, key: world.member)
+    await second.start()
+    try await waitFor(late.id, in: store, second)
+    await second.stop()
     await store.close()
   }
 

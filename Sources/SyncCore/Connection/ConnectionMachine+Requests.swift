@@ -200,7 +200,7 @@ extension ConnectionMachine {
     guard let request = open[id] else { return }
     close(id)
     switch request.target {
-    case .ask(let ask): finish(ask, request.notice.map { .refused($0) } ?? .timedOut)
+    case .ask(let ask): finish(ask, request.notice.map { .noticed($0) } ?? .timedOut)
     case .live(let name):
       if let notice = request.notice { return refuseLive(name, notice) }
       lives[name]?.attempts += 1

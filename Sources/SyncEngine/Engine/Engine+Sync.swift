@@ -224,21 +224,36 @@ extension Engine {
       var plan = SyncPlan(
         followedExtent, recentWindow: isFirst ? limits.recentWindow : limits.resumeOverlap)
       plan.provesAll = isFirst
+      plan.schedule = ReconcileSchedule()
       reconciledAt = ports.clock.uptime()
-      await runRound(plan, relay)
-      // A round through which the connection did not hold has caught up with nothing.
-      if links[relay]?.readings == reading, isReady(relay) { links[relay]?.caughtUp = reading }
+      let unsettled = await runRound(plan, relay)
+      // Taken before anybody can hear that the round is over.
+      let endedAt = ports.clock.uptime()
+      links[relay]?.unsettled = unsettled
+      // A group that was found in this round is live only with a feed of its own.
       await wantFeeds(relay)
+      // A round through which the connection did not hold, or in which the relay left something
+      // unanswered, has caught up with nothing.
+      if links[relay]?.readings == reading, isReady(relay), unsettled == nil {
+        links[relay]?.caughtUp = reading
+      }
       changed(.relay(relay))
-      await waitForRound(relay, reading)
+      await waitForRound(relay, reading, after: endedAt)
     }
   }
 
   /// Waits until all of a relay is to be reconciled again; groups that may have missed something
   /// are looked after meanwhile.
-  private func waitForRound(_ relay: RelayURL, _ reading: Int) async {
+  ///
+  /// - Parameter endedAt: When the last round was over.
+  private func waitForRound(
+    _ relay: RelayURL, _ reading: Int, after endedAt: Duration
+  ) async {
     let isDeaf = links[relay]?.feeds.isDeaf(at: ports.clock.now()) == true
-    let end = ports.clock.uptime() + (isDeaf ? limits.deafInterval : limits.reconcileInterval)
+    let isUnsettled = links[relay]?.unsettled != nil
+    let pause =
+      isUnsettled ? limits.pollInterval : isDeaf ? limits.deafInterval : limits.reconcileInterval
+    let end = endedAt + pause
     while !Task.isCancelled, !isStopped {
       let isWoken = await wait(until: end) {
         links[relay]?.isDue == true || isReady(relay) && links[relay]?.readings != reading
@@ -249,14 +264,16 @@ extension Engine {
         storeFailure == nil, !groups.isEmpty, !options.isEverything
       else { return }
       links[relay]?.groupsDue = []
-      await runRound(SyncPlan(.groups(groups), recentWindow: limits.resumeOverlap), relay)
+      _ = await runRound(SyncPlan(.groups(groups), recentWindow: limits.resumeOverlap), relay)
     }
   }
 
-  private func runRound(_ plan: SyncPlan, _ relay: RelayURL) async {
+  /// - Returns: Why something has not been read, where asking again soon may help.
+  private func runRound(_ plan: SyncPlan, _ relay: RelayURL) async -> Text? {
     let tally = tally(for: relay)
     await runRound(plan, relay, tally)
     if let failure = await tally.failure { storeFailed(failure) }
+    return await tally.unsettled
   }
 
   /// Runs one round at one relay. What was proved is what the relay served to one key: for another
@@ -338,8 +355,9 @@ extension Engine {
           subscriptions: machine.wanted.compactMap { name in
             machine.subscription(name).map { SubscriptionStatus(name: name, state: $0) }
           },
-          isCaughtUp: link.caughtUp == link.readings && link.readings > 0, notice: link.notice,
-          offeredSelf: link.offeredSelf, heardAt: heardAt(machine), clockSkew: machine.clockSkew))
+          isCaughtUp: link.caughtUp == link.readings && link.readings > 0,
+          unsettled: link.unsettled, notice: link.notice, offeredSelf: link.offeredSelf,
+          heardAt: heardAt(machine), clockSkew: machine.clockSkew))
     }
     return EngineStatus(
       isOnline: isOnline, relays: statuses, outbox: outboxCounts, progress: progress)

@@ -62,6 +62,8 @@ public actor Engine: RelayReportSink {
     var readings = 0
     /// The one up to which everything wanted was reconciled.
     var caughtUp = 0
+    /// Why the last round did not catch up.
+    var unsettled: Text?
     /// Something happened that makes reconciling worthwhile now.
     var isDue = false
     /// Groups of which something may have been missed.

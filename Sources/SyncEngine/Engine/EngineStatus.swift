@@ -32,6 +32,8 @@ public struct RelayStatus: Sendable, Hashable {
   public let subscriptions: [SubscriptionStatus]
   /// Whether everything wanted was reconciled since this connection was made.
   public let isCaughtUp: Bool
+  /// Why the last attempt to catch up left something unread, where it did.
+  public let unsettled: Text?
   /// What the relay said last in a NOTICE.
   public let notice: Text?
   /// A key that the relay names as its own now and that was not accepted.

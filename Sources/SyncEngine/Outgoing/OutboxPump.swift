@@ -115,7 +115,7 @@ actor OutboxPump {
       let isThere: Bool? =
         switch page.end {
         case .complete: page.events.contains { $0.event.id == id }
-        case .refused, .timedOut, .disconnected, .cancelled:
+        case .refused, .noticed, .timedOut, .disconnected, .cancelled:
           page.events.contains { $0.event.id == id } ? true : nil
         }
       await self?.take(.looked(id, isThere: isThere))

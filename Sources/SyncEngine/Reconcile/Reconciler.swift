@@ -28,7 +28,7 @@ struct Reconciler: Sendable {
     case .everything: await runEverything(plan)
     case .community: await runCommunity(plan)
     case .groups(let groups):
-      await walk(groups.flatMap(SyncScopes.group), plan)
+      await walkGroups(groups, plan)
       await walkProfiles(of: groups, plan)
     }
   }
@@ -49,8 +49,27 @@ struct Reconciler: Sendable {
     await walk([SyncScopes.groupList], whole)
     let known = await desk.groups(now: ports.clock.now())
     let groups = Set(await tally.groupsListed).union(known).sorted().prefix(limits.groupsMax)
-    await walk(groups.flatMap(SyncScopes.group), plan)
+    await walkGroups(Array(groups), plan)
     await walkProfiles(of: Array(groups), plan)
+  }
+
+  /// Brings over what the relay says of each group and everything that is in it. A relay that takes
+  /// no filter without kinds is asked for those that are known, in classes.
+  private func walkGroups(_ groups: [Text], _ plan: SyncPlan) async {
+    await walk(groups.map(SyncScopes.groupState), plan)
+    await forEach(groups) { group in
+      if await !tally.needsKinds(relay) {
+        let end = await walk(SyncScopes.wholeGroup(group), plan, isTrial: true)
+        guard case .refused = end else { return }
+        // Nothing at all may mean an empty group; words are about the filter.
+        if end != WalkRun.silentlyRefused { await tally.refusesKindless(relay) }
+      }
+      for scope in SyncScopes.groupClasses(group) {
+        if await isOver { return }
+        await tally.planned(1)
+        _ = await walk(scope, plan)
+      }
+    }
   }
 
   private func walkProfiles(of groups: [Text], _ plan: SyncPlan) async {
@@ -74,11 +93,25 @@ struct Reconciler: Sendable {
   /// Walks several scopes, a few at a time.
   private func walk(_ scopes: [Scope], _ plan: SyncPlan, isRecorded: Bool = true) async {
     await tally.planned(scopes.count)
+    await forEach(scopes) { _ = await walk($0, plan, isRecorded: isRecorded) }
+  }
+
+  /// Does several things, a few at a time: one by one until the relay has answered anything, because
+  /// a NOTICE tells only where a single request can be meant.
+  private func forEach<Item: Sendable>(
+    _ items: [Item], _ body: @escaping @Sendable (Item) async -> Void
+  ) async {
     await withTaskGroup(of: Void.self) { group in
-      for (index, scope) in scopes.enumerated() {
-        if index >= limits.walksMax { await group.next() }
+      var running = 0
+      for item in items {
+        let most = await tally.watch(of: relay).hasAnswered ? limits.walksMax : 1
+        while running >= most {
+          await group.next()
+          running -= 1
+        }
         if await isOver { break }
-        group.addTask { _ = await walk(scope, plan, isRecorded: isRecorded) }
+        running += 1
+        group.addTask { await body(item) }
       }
     }
   }
@@ -137,7 +170,9 @@ struct Reconciler: Sendable {
       var isStranger = await isStranger(coverage)
       let now = ports.clock.now()
       var legs = plan.legs(over: coverage, now: now)
-      let hasNegentropy = await connection.servesNegentropy()
+      let watch = await tally.watch(of: relay)
+      let isGivenUp = watch.givenUp != nil
+      let hasNegentropy = isGivenUp ? false : await connection.servesNegentropy()
       if hasNegentropy {
         let windows = WindowRun(
           scope: scope, isRecorded: isRecorded, floor: plan.since ?? 0, ceiling: plan.until,
@@ -146,139 +181,30 @@ struct Reconciler: Sendable {
         if outcome.isSeen { (isUnserved, isStranger) = (false, false) }
         legs = SyncPlan.legs(legs, within: outcome.left)
       }
+      var limits = limits
+      limits.walkRetriesMax = watch.retriesMax
       let options = HistoryWalk.Options(
         limits: limits, information: await connection.machine.information,
         hasNegentropy: hasNegentropy, pageShown: await tally.pageShown(by: relay))
       let walk = HistoryWalk(scope.filter, legs: legs, options: options)
       let run = WalkRun(
         scope: scope, isRecorded: isRecorded, isTrial: isUnserved, isStranger: isStranger,
-        floor: walk.floor, ceiling: walk.ceiling, reconciler: self)
-      let end = try await run.run(walk)
+        floor: walk.floor, ceiling: walk.ceiling, coverage: coverage, reconciler: self)
+      let end =
+        if let why = watch.givenUp { try await run.skip(walk, why) } else {
+          try await run.run(walk)
+        }
       if case .refused(let text) = end, me == nil, await asksForKey(text) {
         await tally.needsKey(text)
       }
       var isWhole = end == .drained
       if isTrial, case .refused = end { isWhole = true }
-      await tally.ended(scope, isWhole)
+      await tally.ended(scope, isWhole, unsettled: end.isWorthAnotherTry ? end.words : nil)
       return end
     } catch {
       await tally.failed(error)
       return .cancelled
     }
-  }
-}
-
-/// One walk at one relay: the next page is asked for while the last one is being stored.
-private struct WalkRun {
-  let scope: Scope
-  let isRecorded: Bool
-  /// Whether it is not known yet that the relay serves this filter: then a refusal is no gap, and
-  /// an answer without any event is taken for a silent refusal.
-  let isTrial: Bool
-  /// Whether an answer without any event may be meant for strangers only.
-  let isStranger: Bool
-  /// Events outside were asked for only because not every relay reads bounds as NIP-01 does.
-  let floor: Timestamp
-  let ceiling: Timestamp?
-  let reconciler: Reconciler
-
-  private static let silentlyRefused = HistoryWalk.End.refused(
-    "no event for a filter without kinds")
-
-  private var relay: RelayURL { reconciler.connection.url }
-
-  func run(_ start: HistoryWalk) async throws(LogError) -> HistoryWalk.End {
-    let outcome = await withTaskGroup(of: LogError?.self) { group in
-      var walk = start
-      var disconnects = 0
-      var failure: LogError?
-      var isStoring = false
-      var isServed = !isTrial && !isStranger
-      while failure == nil {
-        if Task.isCancelled { _ = walk.stop(.cancelled, why: "stopped before the end") }
-        let step = walk.next(now: reconciler.ports.clock.now())
-        if case .reconcile(let second) = step {
-          let findings = walk.reconciled(await hasCompared(second))
-          failure = await reconciler.store(batch(nil, findings))
-          continue
-        }
-        guard case .ask(let request) = step else { break }
-        let page = await fetch(request)
-        var findings = walk.received(page.tally, page.end)
-        if page.tally.delivered > 0 {
-          await reconciler.tally.delivered(by: relay, pageShown: walk.pageShown)
-        }
-        if page.end == .disconnected {
-          disconnects = page.tally.delivered > 0 ? 0 : disconnects + 1
-          if disconnects >= reconciler.limits.walkDisconnectsMax {
-            findings = walk.stop(.disconnected, why: "the connection was lost")
-          }
-        }
-        // At most one page is being stored while the next one comes in.
-        if isStoring, let error = await group.next() { failure = error }
-        isServed = isServed || page.tally.delivered > 0
-        if !isServed {
-          // Nothing is proved by a filter that may not be served at all.
-          findings.proofs = []
-        }
-        if !isServed, isTrial {
-          if walk.end == .drained { return (end: Self.silentlyRefused, failure: failure) }
-          if case .refused(let why) = walk.end { return (end: .refused(why), failure: failure) }
-        }
-        let batch = batch(page, findings)
-        isStoring = true
-        group.addTask { await reconciler.store(batch) }
-      }
-      if isStoring, let error = await group.next(), failure == nil { failure = error }
-      return (end: walk.end ?? HistoryWalk.End.cancelled, failure: failure)
-    }
-    if let failure = outcome.failure { throw failure }
-    return outcome.end
-  }
-
-  /// Whether a second too dense for pages was read whole by NIP-77.
-  private func hasCompared(_ second: Timestamp) async -> Bool {
-    let run = WindowRun(
-      scope: scope, isRecorded: false, floor: floor, ceiling: ceiling, needsSight: true,
-      reconciler: reconciler)
-    // What goes wrong with the store is told to the tally, which ends the walk.
-    let outcome = try? await run.run([HistoryWalk.Leg(from: second, to: second)])
-    return outcome?.isProved ?? false
-  }
-
-  private func fetch(_ request: HistoryWalk.Request) async -> FetchedPage {
-    var page = await fetchOnce(request)
-    // Nothing is missing where the genuine event is held, whoever served it.
-    var held: Set<EventID> = []
-    for id in page.tally.doubts.compactMap(\.id).prefix(reconciler.limits.pageLimit) {
-      // A log that cannot be read leaves the doubt.
-      if (try? await reconciler.desk.event(id)) != nil { held.insert(id) }
-    }
-    page.tally.dismissDoubts(held)
-    return page
-  }
-
-  private func fetchOnce(_ request: HistoryWalk.Request) async -> FetchedPage {
-    await reconciler.connection.fetch(request) { events, rejected in
-      // A page beyond what is kept in memory is stored as it comes; it proves nothing before EOSE.
-      _ = await reconciler.store(
-        IngestBatch(
-          events: wanted(events), rejected: rejected, source: relay,
-          receivedAt: reconciler.ports.clock.now()))
-    }
-  }
-
-  private func wanted(_ events: [VerifiedEvent]) -> [VerifiedEvent] {
-    guard floor > 0 || ceiling != nil else { return events }
-    return events.filter { verified in
-      let date = verified.event.createdAt
-      return floor <= date && ceiling.map { date <= $0 } ?? true
-    }
-  }
-
-  private func batch(_ page: FetchedPage?, _ findings: HistoryWalk.Findings) -> IngestBatch {
-    reconciler.batch(
-      wanted(page?.events ?? []), page?.rejected ?? [], findings, scope, isRecorded: isRecorded)
   }
 }
 
@@ -305,8 +231,12 @@ extension Reconciler {
 
   /// Stores a batch and counts it.
   ///
+  /// - Parameter told: What the round's summary names as gaps, where that is more than is recorded.
   /// - Returns: What went wrong with the store.
-  func store(_ batch: IngestBatch, via method: ProofMethod = .paging) async -> LogError? {
+  func store(
+    _ batch: IngestBatch, told: [CoverageGap]? = nil, via method: ProofMethod = .paging
+  ) async -> LogError? {
+    await tally.note(told ?? batch.gaps)
     await tally.learn(
       groups: batch.events.compactMap { verified in
         verified.event.kind == .groupMetadata ? verified.event.tags.firstValue("d")?.owned() : nil

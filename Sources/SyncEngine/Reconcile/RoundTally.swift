@@ -15,6 +15,11 @@ actor RoundTally {
   private var people: Set<PublicKey> = []
   private var peopleAsked: Set<PublicKey> = []
   private var shown: [RelayURL: Int] = [:]
+  private var watches: [RelayURL: AnswerWatch] = [:]
+  /// Relays that refuse a filter without kinds.
+  private var kindsNeeded: Set<RelayURL> = []
+  /// Why something that was wanted has not been read, and might be soon.
+  private(set) var unsettled: Text?
   private let limits: Limits
   private let onProgress: @Sendable (SyncProgress) async -> Void
 
@@ -25,12 +30,32 @@ actor RoundTally {
 
   func planned(_ scopes: Int) { progress.scopesKnown += scopes }
 
-  func ended(_ scope: Scope, _ isWhole: Bool) async {
+  /// - Parameter unsettled: Why it is worth asking again soon, where it is.
+  func ended(_ scope: Scope, _ isWhole: Bool, unsettled why: Text?) async {
     progress.scopesDone += 1
     walked.insert(scope.key)
     if !isWhole { unproved.insert(scope.key) }
+    unsettled = unsettled ?? why
     await onProgress(progress)
   }
+
+  /// Takes a relay's answer to a request, or that none came.
+  func answered(_ end: PageEnd, by relay: RelayURL) {
+    switch end {
+    case .complete, .refused: watches[relay, default: AnswerWatch(limits: limits)].answered()
+    case .noticed, .timedOut, .disconnected, .cancelled: break
+    }
+  }
+
+  func unanswered(_ why: Text, isSilent: Bool, by relay: RelayURL) {
+    watches[relay, default: AnswerWatch(limits: limits)].unanswered(why, isSilent: isSilent)
+  }
+
+  func watch(of relay: RelayURL) -> AnswerWatch { watches[relay] ?? AnswerWatch(limits: limits) }
+
+  func refusesKindless(_ relay: RelayURL) { kindsNeeded.insert(relay) }
+
+  func needsKinds(_ relay: RelayURL) -> Bool { kindsNeeded.contains(relay) }
 
   func stored(_ batch: IngestBatch, _ result: IngestResult, via method: ProofMethod) async {
     summary.stored += result.appended
@@ -40,7 +65,6 @@ actor RoundTally {
     case .paging, .live: summary.viaPaging += result.appended
     }
     for reject in batch.rejected { summary.rejected[reject.reason, default: 0] += 1 }
-    note(batch.gaps)
     progress.stored += result.appended
     progress.duplicates += result.duplicates
     progress.received += batch.events.count + batch.rejected.count

@@ -178,7 +178,7 @@ extension WindowRun.Chunk {
   private static func rank(_ end: PageEnd) -> Int {
     switch end {
     case .complete: 0
-    case .refused: 1
+    case .refused, .noticed: 1
     case .timedOut: 2
     case .disconnected: 3
     case .cancelled: 4

@@ -18,7 +18,8 @@ extension ChatSession {
         [
           ("state", JSON(relay.state.name)), ("since", JSON(relay.since)),
           ("last_error", JSON(relay.lastError)), ("authenticated", JSON(relay.isAuthenticated)),
-          ("caught_up", JSON(relay.isCaughtUp)), ("notice", JSON(relay.notice)),
+          ("caught_up", JSON(relay.isCaughtUp)), ("unsettled", JSON(relay.unsettled)),
+          ("notice", JSON(relay.notice)),
           ("last_heard", JSON(relay.heardAt)),
           ("clock_skew", relay.clockSkew.map { JSON.int($0) } ?? .null),
           ("feeds", JSON(counts: Self.feeds(of: relay))),
@@ -51,6 +52,7 @@ extension ChatSession {
       isOnline ? relay.state.name : "offline", "since \(TimeWords.rfc3339(relay.since))",
     ]
     if relay.isCaughtUp { words.append("caught up") }
+    if let why = relay.unsettled { words.append("not caught up: " + SafeText.line(why, cells: 80)) }
     if let heard = relay.heardAt { words.append("heard at \(TimeWords.rfc3339(heard))") }
     if let skew = relay.skewWords { words.append(skew) }
     for (state, count) in feeds(of: relay).sorted(by: { $0.key < $1.key }) {

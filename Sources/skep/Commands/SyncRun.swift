@@ -129,8 +129,8 @@ struct SyncRun {
     summary.duplicates = status.progress.duplicates
     summary.queued = status.outbox.reduce(0) { $0 + ($1.key.isOpen ? $1.value : 0) }
     summary.failed = status.outbox.reduce(0) { $0 + ($1.key.isOpen ? 0 : $1.value) }
-    summary.isComplete = status.isLive
     summary.gaps = try community.store.reader.gaps()
+    summary.isComplete = status.isLive && summary.gaps.isEmpty
     try report(summary)
     return .done
   }

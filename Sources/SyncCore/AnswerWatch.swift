@@ -1,0 +1,37 @@
+public import Nostr
+
+/// Decides when a relay has left so many walks of a round without an answer that the others are
+/// not asked.
+///
+/// An answer is an EOSE, a CLOSED or an event; a NOTICE is none, because it names no request. One
+/// answer starts the count anew, so a relay that leaves out one filter is asked for all others.
+public struct AnswerWatch: Sendable, Hashable {
+  /// Whether the relay has answered anything in this round.
+  public private(set) var hasAnswered = false
+  private var unanswered = 0
+  private var reason: Text?
+  private let limits: Limits
+
+  public init(limits: Limits) { self.limits = limits }
+
+  public mutating func answered() {
+    hasAnswered = true
+    unanswered = 0
+  }
+
+  /// A walk has ended without a single answer.
+  ///
+  /// - Parameter isSilent: Whether not even a NOTICE came, which takes the longest to see.
+  public mutating func unanswered(_ why: Text, isSilent: Bool) {
+    unanswered += !hasAnswered && isSilent ? limits.unansweredWalksMax : 1
+    reason = why
+  }
+
+  /// Why no further walk of this round is worth asking for; nil while it is.
+  public var givenUp: Text? { unanswered >= limits.unansweredWalksMax ? reason : nil }
+
+  /// How often a walk asks for the same page that does not come.
+  public var retriesMax: Int {
+    hasAnswered ? limits.walkRetriesMax : min(limits.walkRetriesMax, 2)
+  }
+}
