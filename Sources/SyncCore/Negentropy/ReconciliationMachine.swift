@@ -212,12 +212,12 @@ public struct ReconciliationMachine: Sendable {
     case .complete:
       lost += absent.count
       pending = Array(rest)
-    case .refused where !hasDelivered:
+    case .refused where !hasDelivered, .noticed where !hasDelivered:
       // Perhaps it takes fewer ids at once.
       if idsMax == 1 { return leave() }
       idsMax = max(1, idsMax / 4)
       return .init()
-    case .refused: pending = Array(rest) + absent
+    case .refused, .noticed: pending = Array(rest) + absent
     case .timedOut, .disconnected:
       pending = Array(rest) + absent
       return tryAgain(atMost: options.limits.walkDisconnectsMax)
