@@ -22,6 +22,19 @@ public struct Scope: Hashable, Comparable, Sendable, CustomStringConvertible {
     return groups[0]
   }
 
+  /// Whether every event of `other` is an event of this scope.
+  public func contains(_ other: Scope) -> Bool {
+    let (outer, inner) = (filter, other.filter)
+    return Self.holds(outer.ids, inner.ids) && Self.holds(outer.authors, inner.authors)
+      && Self.holds(outer.kinds, inner.kinds) && outer.search == nil
+      && outer.tags.allSatisfy { letter, values in Self.holds(values, inner.tags[letter]) }
+  }
+
+  private static func holds<Value: Hashable>(_ outer: [Value]?, _ inner: [Value]?) -> Bool {
+    guard let outer else { return true }
+    return inner.map { Set($0).isSubset(of: outer) } ?? false
+  }
+
   public var description: String { key.string }
 
   public static func == (left: Scope, right: Scope) -> Bool { left.key == right.key }

@@ -123,6 +123,11 @@ public struct HistoryWalk: Sendable {
   public struct Gap: Sendable, Hashable {
     public let span: Span
     public let why: Text
+
+    public init(span: Span, why: Text) {
+      self.span = span
+      self.why = why
+    }
   }
 
   /// What one answer taught: to be written with the events of that answer.

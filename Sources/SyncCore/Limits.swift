@@ -69,6 +69,8 @@ public struct Limits: Sendable, Hashable {
 
   // Reconciliation.
   public var walksMax = 3
+  /// How soon a round comes again that left something unanswered.
+  public var unsettledInterval: Duration = .seconds(60)
   /// Walks in a row without an answer after which the others of the round are not asked.
   public var unansweredWalksMax = 3
   public var recentWindow: Int64 = 7 * 86_400

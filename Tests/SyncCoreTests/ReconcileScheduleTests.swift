@@ -73,7 +73,8 @@ import Testing
       if reach > 8 * Self.day { whole += 1 } else if reach > 2 * Self.day { week += 1 }
     }
     #expect(whole >= 2 && whole <= 4, "\(whole)")
-    #expect(week >= 21 * 4 - 8 && week <= 21 * 5, "\(week)")
+    // A proof is told up to an hour too early, so that a window may be due twice in a row.
+    #expect(week >= 21 * 4 - 8 && week <= 21 * 8, "\(week)")
   }
 
   @Test func `what was interrupted is due only for its rest`() {

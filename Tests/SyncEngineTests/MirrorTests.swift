@@ -2,6 +2,7 @@ import EventLog
 import HotCache
 import Nostr
 import NostrCrypto
+import Platform
 import RelayServer
 import RelaySocket
 import SyncCore
@@ -73,10 +74,35 @@ import Testing
     await store.close()
   }
 
+  @Test(arguments: [false, true])
+  func `a group is mirrored with every kind that is in it, where the relay lets`(isLetting: Bool)
+    async throws
+  {
+    let twin = try await DemoCommunity.make(seed: 1, eventsCount: 60, on: InlineWork())
+    let group = try #require(twin.events.first { $0.kind == .groupMetadata }?.identifier)
+    let odd = try LocalSigner(twin.people[0]).signed(
+      EventDraft(
+        createdAt: 1_750_000_000, kind: 31_999, tags: Tags([["h", group], ["d", "x"]]),
+        content: "of a kind that nobody here knows")
+    ).event
+    var rules = RelayRules()
+    rules.reading.ignoresKindlessFilters = !isLetting
+    let world = try await EngineWorld(rules: rules, events: 60, extra: [odd])
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    let summary = try await engine.syncOnce(SyncPlan(.groups([group])))
+    #expect(summary.isComplete, "\(summary.gaps)")
+    #expect(try store.ids().contains(odd.id) == isLetting)
+    await engine.stop()
+    await store.close()
+  }
+
   @Test func `a refused group is a gap in the relay's own words and the rest is read`() async throws
   {
     var rules = RelayRules()
     rules.reading.refusedKinds = [7]
+    // A filter without kinds would bring them along.
+    rules.reading.ignoresKindlessFilters = true
     let world = try await EngineWorld(rules: rules)
     let store = try await world.store()
     let engine = world.engine(store, key: world.member)

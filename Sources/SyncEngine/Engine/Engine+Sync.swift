@@ -251,8 +251,8 @@ extension Engine {
   ) async {
     let isDeaf = links[relay]?.feeds.isDeaf(at: ports.clock.now()) == true
     let isUnsettled = links[relay]?.unsettled != nil
-    let pause =
-      isUnsettled ? limits.pollInterval : isDeaf ? limits.deafInterval : limits.reconcileInterval
+    var pause = isDeaf ? limits.deafInterval : limits.reconcileInterval
+    if isUnsettled { pause = min(pause, limits.unsettledInterval) }
     let end = endedAt + pause
     while !Task.isCancelled, !isStopped {
       let isWoken = await wait(until: end) {

@@ -197,9 +197,12 @@ struct Reconciler: Sendable {
       if case .refused(let text) = end, me == nil, await asksForKey(text) {
         await tally.needsKey(text)
       }
-      var isWhole = end == .drained
-      if isTrial, case .refused = end { isWhole = true }
-      await tally.ended(scope, isWhole, unsettled: end.isWorthAnotherTry ? end.words : nil)
+      if isTrial, case .refused = end {
+        await tally.passedOver()
+      } else {
+        await tally.ended(
+          scope, end == .drained, unsettled: end.isWorthAnotherTry ? end.words : nil)
+      }
       return end
     } catch {
       await tally.failed(error)

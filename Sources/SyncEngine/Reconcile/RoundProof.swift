@@ -1,16 +1,21 @@
 import Nostr
+import SyncCore
 
 /// Which scopes one round walked at one relay, and of which it could not prove all.
 struct RoundProof: Sendable, Hashable {
-  var walked: Set<Text> = []
-  var unproved: Set<Text> = []
+  var walked: Set<Scope> = []
+  var unproved: Set<Scope> = []
 
-  /// Whether every scope that was walked anywhere was proved at one relay at least: relays of one
-  /// community are replicas, and what one of them lacks or refuses takes nothing from another.
+  private var proved: Set<Scope> { walked.subtracting(unproved) }
+
+  /// Whether every scope that was walked anywhere was proved at one relay at least, by itself or in
+  /// a wider one: relays of one community are replicas, and what one of them lacks or refuses takes
+  /// nothing from another.
   static func isComplete(_ proofs: [RoundProof]) -> Bool {
-    let walked = proofs.reduce(into: Set<Text>()) { $0.formUnion($1.walked.union($1.unproved)) }
-    return walked.allSatisfy { scope in
-      proofs.contains { $0.walked.contains(scope) && !$0.unproved.contains(scope) }
+    let proved = proofs.reduce(into: Set<Scope>()) { $0.formUnion($1.proved) }
+    let wanted = proofs.reduce(into: Set<Scope>()) { $0.formUnion($1.walked.union($1.unproved)) }
+    return wanted.subtracting(proved).allSatisfy { scope in
+      proved.contains { $0.contains(scope) }
     }
   }
 }

@@ -7,8 +7,8 @@ actor RoundTally {
   private(set) var summary = SyncSummary()
   private(set) var progress = SyncProgress()
   private(set) var failure: LogError?
-  private var walked: Set<Text> = []
-  private var unproved: Set<Text> = []
+  private var walked: Set<Scope> = []
+  private var unproved: Set<Scope> = []
   /// The relay wants a key and there is none.
   private(set) var keyNeeded: Text?
   private var groups: Set<Text> = []
@@ -30,11 +30,17 @@ actor RoundTally {
 
   func planned(_ scopes: Int) { progress.scopesKnown += scopes }
 
+  /// A trial that was refused, so that something else is asked in its place.
+  func passedOver() async {
+    progress.scopesDone += 1
+    await onProgress(progress)
+  }
+
   /// - Parameter unsettled: Why it is worth asking again soon, where it is.
   func ended(_ scope: Scope, _ isWhole: Bool, unsettled why: Text?) async {
     progress.scopesDone += 1
-    walked.insert(scope.key)
-    if !isWhole { unproved.insert(scope.key) }
+    walked.insert(scope)
+    if !isWhole { unproved.insert(scope) }
     unsettled = unsettled ?? why
     await onProgress(progress)
   }
@@ -75,7 +81,7 @@ actor RoundTally {
   func note(_ gaps: [CoverageGap]) {
     guard !gaps.isEmpty else { return }
     summary.gaps += gaps
-    unproved.formUnion(gaps.map(\.scope.key))
+    unproved.formUnion(gaps.map(\.scope))
   }
 
   /// What of the round was proved.
