@@ -138,9 +138,19 @@ struct Reconciler: Sendable {
     } catch {
       return await tally.failed(error)
     }
+    var isSilent = true
     for filter in [Filter(limit: 1), Filter(kinds: [.groupMetadata, .message, .note], limit: 1)] {
       let page = await connection.fetch(HistoryWalk.Request(filter: filter)) { _, _ in }
+      await tally.answered(page.end, by: relay)
       if page.tally.delivered > 0 { return await tally.delivered(by: relay, pageShown: 0) }
+      if case .noticed(let why) = page.end {
+        await tally.unanswered(why, isSilent: false, by: relay)
+      }
+      isSilent = isSilent && page.end == .timedOut
+    }
+    // One filter may be passed over in silence, two of different kinds are not.
+    if isSilent {
+      await tally.unanswered("the relay did not answer in time", isSilent: true, by: relay)
     }
   }
 
