@@ -17,6 +17,10 @@ static inline void skep_use_utf8(void) { setlocale(LC_CTYPE, "C.UTF-8"); }
 static inline void skep_el_set_reader(EditLine *edit, el_rfunc_t reader) {
   el_set(edit, EL_GETCFN, reader);
 }
+// A line is edited a key at a time, so that something may be written above it in between.
+static inline void skep_el_begin(EditLine *edit) { el_set(edit, EL_UNBUFFERED, 1); }
+static inline void skep_el_end_line(EditLine *edit) { el_set(edit, EL_UNBUFFERED, 0); }
+static inline void skep_el_redraw(EditLine *edit) { el_set(edit, EL_REFRESH); }
 static inline History *skep_history_open(EditLine *edit, int lines) {
   History *past = history_init();
   HistEvent event;

@@ -128,6 +128,23 @@ public final class LogReader: Sendable {
     }
   }
 
+  /// The ids held that begin with these hex digits, in order.
+  public func eventIDs(beginning digits: String, limit: Int) throws(LogError) -> [EventID] {
+    let missing = 64 - digits.utf8.count
+    guard missing >= 0, let low = EventID(hex: digits + String(repeating: "0", count: missing)),
+      let high = EventID(hex: digits + String(repeating: "f", count: missing))
+    else { return [] }
+    return try read { database, _ throws(LogError) in
+      try database.rows(
+        "SELECT id FROM event WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
+        [.bytes(low.bytes), .bytes(high.bytes), .int(Int64(limit))]
+      ) { row throws(LogError) in
+        guard let id = row.bytes32(0) else { throw LogError.damaged("an event has no whole id") }
+        return EventID(id)
+      }
+    }
+  }
+
   /// The events with these sequences, in the order asked; nil where a sequence is none's or a fact's.
   public func events(at sequences: [LogSequence]) throws(LogError) -> [LoggedEvent?] {
     try read { database, relays throws(LogError) in

@@ -67,16 +67,7 @@ private struct Response: Sendable {
 
   init(_ response: HTTPURLResponse) {
     status = response.statusCode
-    date = response.value(forHTTPHeaderField: "Date").flatMap(Self.timestamp)
-  }
-
-  /// RFC 9110: `Sun, 06 Nov 1994 08:49:37 GMT`.
-  private static func timestamp(_ text: String) -> Timestamp? {
-    let format = DateFormatter()
-    format.locale = Locale(identifier: "en_US_POSIX")
-    format.timeZone = TimeZone(secondsFromGMT: 0)
-    format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-    return format.date(from: text).map { Timestamp(Int64($0.timeIntervalSince1970)) }
+    date = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.time)
   }
 }
 

@@ -96,6 +96,7 @@ final class ServerConnection: SocketHandle, @unchecked Sendable {
         lws_add_http_header_by_name(wsi, name, value, Int32(value.utf8.count), &next, end) == 0
       }
       return lws_add_http_common_headers(wsi, status, type, UInt64(bodyCount), &next, end) == 0
+        && add("date:", HTTPDate.text(SystemClock.fromEnvironment().now()))
         && add("access-control-allow-origin:", "*")
         && add("access-control-allow-headers:", "*")
         && add("access-control-allow-methods:", "GET, OPTIONS")

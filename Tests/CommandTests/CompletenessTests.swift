@@ -117,4 +117,64 @@ import Testing
     let partly = verdict([try coverage(general, [(0, 150), (201, 900)])], gaps: [gap], on: general)
     #expect(partly == Completeness.Verdict(isComplete: false, gaps: [gap]))
   }
+
+  // MARK: What is not proved
+
+  private func open(
+    _ coverage: [LoggedCoverage], gaps: [CoverageGap] = [], groups: [Text] = []
+  ) throws -> [OpenSpan] {
+    Completeness(coverage: coverage, gaps: gaps, now: 1000)
+      .open(relays: [try #require(Self.relay)], groups: groups)
+  }
+
+  @Test func `a relay of which nothing is proved is one open span`() throws {
+    let spans = try open([], groups: ["general", "kitchen"])
+    #expect(spans.map(\.scope) == [Scope(Filter())])
+    #expect(spans.map(\.from) == [0] && spans.map(\.to) == [1000])
+  }
+
+  @Test func `without a relay everything is open, and no relay is named`() {
+    let spans = Completeness(coverage: [], gaps: [], now: 1000).open(relays: [], groups: ["a"])
+    #expect(spans.count == 1 && spans[0].relay == nil)
+  }
+
+  @Test func `what is proved from the beginning leaves nothing open`() throws {
+    #expect(try open([try coverage(Filter(), [(0, 900)])], groups: ["general"]) == [])
+  }
+
+  @Test func `a hole between proofs and a group that was never asked for are open`() throws {
+    let classes = [SyncScopes.contentKinds, SyncScopes.controlKinds, SyncScopes.moderationKinds]
+    var proofs = try classes.map { try coverage(.group("general", kinds: $0), [(0, 900)]) }
+    #expect(try open(proofs, groups: ["general"]) == [])
+    let spans = try open(proofs, groups: ["general", "kitchen"])
+    #expect(spans.map(\.scope) == [Scope(Filter.group("kitchen"))])
+    proofs[0] = try coverage(.group("general", kinds: classes[0]), [(0, 100), (201, 900)])
+    #expect(try open(proofs, groups: ["general"]).map { [$0.from, $0.to] } == [[101, 200]])
+    proofs.remove(at: 0)
+    let missing = Scope(Filter.group("general", kinds: classes[0]))
+    #expect(try open(proofs, groups: ["general"]).map(\.scope) == [missing])
+  }
+
+  @Test func `a recorded gap is open once, with its own reason`() throws {
+    let gap = CoverageGap(
+      relay: try #require(Self.relay), scope: Scope(Filter()), from: 50, to: 50, why: "too dense")
+    let spans = try open([try coverage(Filter(), [(0, 49), (51, 900)])], gaps: [gap])
+    #expect(spans == [OpenSpan(gap)])
+  }
+
+  @Test func `a span that was proved stays so when it is asked for again in vain`() throws {
+    let gap = CoverageGap(
+      relay: try #require(Self.relay), scope: Scope(Filter()), from: 0, to: 800,
+      why: "stopped before the end")
+    #expect(try open([try coverage(Filter(), [(0, 900)])], gaps: [gap]) == [])
+    #expect(try open([try coverage(Filter(), [(0, 700)])], gaps: [gap]) == [OpenSpan(gap)])
+  }
+
+  @Test func `a scope is told in words`() throws {
+    let group = Filter.group("general", kinds: SyncScopes.contentKinds)
+    #expect(ScopeWords.text(group) == "messages of general")
+    #expect(ScopeWords.text(Filter()) == "everything")
+    #expect(ScopeWords.text(Scope(group).filter) == "messages of general")
+    #expect(!ScopeWords.text(.group("a\u{1b}[2Jb")).contains("\u{1b}"))
+  }
 }

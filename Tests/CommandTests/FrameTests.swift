@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import skep_cli
+
 @Suite struct FrameTests {
   @Test func `an unknown option is an error with a suggestion`() throws {
     let outcome = try SkepProcess().run("key", "show", "--jsno")
@@ -31,6 +33,50 @@ import Testing
       #expect(help.text.contains("usage: skep \(name)"))
       #expect(
         help.text.components(separatedBy: "examples:\n").last?.split(separator: "\n").count == 2)
+    }
+  }
+
+  @Test func `help may be asked for as if it were a command`() throws {
+    let skep = try SkepProcess()
+    #expect(try skep.run("help").text == skep.run("--help").text)
+    #expect(try skep.run("help", "key", "new").text == skep.run("key", "new", "--help").text)
+  }
+
+  @Test(arguments: [
+    ["mirror", "ws://127.0.0.1:9", "--since", "5", "--until", "2"],
+    ["mirror", "ws://127.0.0.1:9", "--group", ""], ["export", "--since", "5", "--until", "2"],
+    ["export", "--group", ""], ["sync", "--group", ""],
+  ])
+  func `what can match nothing is a usage error`(arguments: [String]) throws {
+    let skep = try SkepProcess()
+    _ = try skep.run("import", "-", stdin: try Vectors.goodLine())
+    #expect(try skep.start(arguments).finish().code == 64)
+  }
+
+  @Test func `every exit code is documented`() throws {
+    let page = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().appending(path: "docs/CLI.md")
+    let text = try String(contentsOf: page, encoding: .utf8)
+    let rows = text.split(separator: "\n").filter { $0.hasPrefix("| ") }
+    for code in ExitCode.allCases {
+      let isTold = rows.contains { row in
+        row.dropFirst(2).prefix { $0 != "|" }.split { !$0.isNumber }.contains("\(code.rawValue)")
+      }
+      #expect(isTold, "\(code)")
+    }
+  }
+
+  // F195: what people write is nobody's business but the reader's.
+  @Test func `no talk holds what was written`() throws {
+    let skep = try SkepProcess()
+    let event = try #require(
+      JSONSerialization.jsonObject(with: Data(Vectors.goodLine().utf8)) as? [String: Any])
+    let content = try #require(event["content"] as? String)
+    let bad = try Vectors.goodLine().replacingOccurrences(of: content, with: content + "!")
+    let lines = try Vectors.goodLine() + "\n" + bad + "\n"
+    for arguments in [["import", "-"], ["verify", "-"], ["status"], ["doctor", "--offline"]] {
+      let outcome = try skep.start(arguments + ["--verbose"], stdin: lines).finish()
+      #expect(!outcome.stderr.contains(content), "\(arguments)")
     }
   }
 

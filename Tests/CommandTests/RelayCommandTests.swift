@@ -4,33 +4,6 @@ import Testing
 
 /// The commands that talk to a relay, against the demo relay over real sockets.
 @Suite struct RelayCommandTests {
-  /// A demo relay of this test's own, ended with the value.
-  private final class Relay {
-    let url: String
-    private let running: SkepProcess.Running
-
-    init(_ skep: SkepProcess, port: String = "0", _ options: String...) throws {
-      running = try skep.start(
-        [
-          "demo-relay", "--listen", "127.0.0.1:\(port)", "--events", "400", "--home",
-          skep.scratch.path + "/demo", "--json",
-        ] + options)
-      let line = try running.waitForLine()
-      let row = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
-      #expect(row?["type"] as? String == "listening")
-      url = try #require(row?["url"] as? String)
-    }
-
-    var port: String { String(url.split(separator: ":").last ?? "") }
-
-    func stop() throws {
-      running.process.terminate()
-      #expect(try running.finish().code == 143)
-    }
-
-    deinit { if running.process.isRunning { running.process.terminate() } }
-  }
-
   private func summary(_ outcome: SkepProcess.Outcome) throws -> [String: Any] {
     let row = try #require(try outcome.rows().last)
     #expect(row["type"] as? String == "summary")
@@ -42,7 +15,7 @@ import Testing
 
   @Test func `a mirror is complete, and a second run stores nothing`() throws {
     let skep = try SkepProcess()
-    let relay = try Relay(skep)
+    let relay = try DemoProcess(skep)
     let first = try skep.run("mirror", relay.url, "--all", "--json")
     #expect(first.code == 0)
     let told = try summary(first)
@@ -56,7 +29,7 @@ import Testing
 
   @Test func `a mirror needs no key, and one that must say who it is says how to get one`() throws {
     let skep = try SkepProcess()
-    let relay = try Relay(skep, "--auth")
+    let relay = try DemoProcess(skep, "--auth")
     let refused = try skep.run("mirror", relay.url, "--all")
     #expect(refused.code == 1)
     #expect(refused.stderr.contains("skep key new"))
@@ -69,18 +42,25 @@ import Testing
 
   @Test func `a relay that is not there ends with its own code`() throws {
     let skep = try SkepProcess()
-    let relay = try Relay(skep)
+    let relay = try DemoProcess(skep)
     try relay.stop()
-    let outcome = try skep.run("mirror", relay.url, "--fail-after", "1s")
+    let outcome = try skep.run("mirror", relay.url, "--fail-after", "1s", "--json")
     #expect(outcome.code == 3)
+    let told = try summary(outcome)
+    #expect(told["complete"] as? Bool == false)
+    let gap = try #require((told["gaps"] as? [[String: Any]])?.first)
+    #expect(gap["relay"] as? String == relay.url)
+    #expect((gap["why"] as? String)?.isEmpty == false)
     #expect(outcome.stderr.contains(relay.url))
   }
 
   @Test func `a follower that reaches nobody for the stated time ends`() throws {
     let skep = try SkepProcess()
-    let relay = try Relay(skep)
+    let relay = try DemoProcess(skep)
     try relay.stop()
-    #expect(try skep.run("mirror", relay.url, "--follow", "--fail-after", "1s").code == 3)
+    let outcome = try skep.run("mirror", relay.url, "--follow", "--fail-after", "1s", "--json")
+    #expect(outcome.code == 3)
+    #expect(try summary(outcome)["complete"] as? Bool == false)
   }
 
   @Test func `a relay in the clear on another machine is refused`() throws {
@@ -89,7 +69,7 @@ import Testing
 
   @Test func `joining needs a key, and tells what the relay is`() throws {
     let skep = try SkepProcess()
-    let relay = try Relay(skep)
+    let relay = try DemoProcess(skep)
     #expect(try skep.run("join", relay.url).code == 1)
     #expect(try skep.run("key", "new").code == 0)
     let joined = try skep.run("join", relay.url, "--json")
@@ -115,7 +95,7 @@ import Testing
 
   @Test func `a replica serves the copy and takes nothing`() throws {
     let skep = try SkepProcess()
-    let relay = try Relay(skep)
+    let relay = try DemoProcess(skep)
     _ = try skep.run("mirror", relay.url, "--all")
     try relay.stop()
     let serving = try skep.start(["serve", "--listen", "127.0.0.1:0", "--json"])
@@ -133,7 +113,7 @@ import Testing
   @Test func `what is written offline arrives once when the relay is back`() throws {
     let skep = try SkepProcess()
     _ = try skep.run("key", "new")
-    let relay = try Relay(skep)
+    let relay = try DemoProcess(skep)
     #expect(try skep.run("mirror", relay.url, "--all").code == 0)
     try relay.stop()
     let offline = try skep.run(
@@ -152,7 +132,7 @@ import Testing
     #expect(written.compactMap { $0["text"] as? String } == ["one", "two", "three"])
     #expect(try skep.run("outbox", "--json").rows().count == 3)
 
-    let back = try Relay(skep, port: relay.port)
+    let back = try DemoProcess(skep, port: relay.port)
     let sent = try summary(skep.run("sync", "--json"))
     #expect(sent["sent"] as? Int == 3)
     #expect(sent["queued"] as? Int == 0)
@@ -169,7 +149,7 @@ import Testing
 
   @Test func `a channel's page has the rows of the contract`() throws {
     let skep = try SkepProcess()
-    let relay = try Relay(skep)
+    let relay = try DemoProcess(skep)
     _ = try skep.run("mirror", relay.url, "--all")
     try relay.stop()
     let rows = try skep.run(
@@ -204,9 +184,90 @@ import Testing
     #expect(page["complete"] as? Bool == true)
   }
 
+  // F194: a number that is left out is a number, and not none.
+  @Test func `a page without a number is twenty messages`() throws {
+    let skep = try SkepProcess()
+    let relay = try DemoProcess(skep)
+    _ = try skep.run("mirror", relay.url, "--all")
+    try relay.stop()
+    let rows = try skep.run(
+      "chat", "--offline", "--json", stdin: "/open general\n/history\n/history 3 --before #1\n"
+    ).rows()
+    let pages = rows.split { $0["type"] as? String == "done" }
+    #expect(pages.map(\.count) == [20, 20, 3])
+    let dates = try pages.map { page in
+      try page.map { try #require($0["created_at"] as? Int) }
+    }
+    #expect(dates.allSatisfy { $0 == $0.sorted() })
+    #expect(dates[2].allSatisfy { $0 <= dates[0][0] })
+  }
+
+  @Test func `what is proved and what is not are told by status, gaps and query alike`() throws {
+    let skep = try SkepProcess()
+    let relay = try DemoProcess(skep)
+    _ = try skep.run("mirror", relay.url)
+    // Leaving in the middle of a round takes nothing from what was proved.
+    for _ in 0..<3 { #expect(try skep.run("chat", stdin: "/wait 1\n").code == 0) }
+    for _ in 0..<3 { #expect(try skep.run("chat", stdin: "/channels\n").code == 0) }
+    try relay.stop()
+    let status = try #require(try skep.run("status", "--json").rows().first)
+    #expect((status["gaps"] as? [Any])?.isEmpty == true)
+    let told = try skep.run("status").text
+    #expect(told.contains("proved     messages of general at \(relay.url): the beginning to"))
+    #expect(
+      try skep.run("chat", "--offline", stdin: "/gaps\n").text.hasPrefix("no gap is known"))
+
+    let archive = try SkepProcess()
+    _ = try archive.run("import", skep.scratch.path + "/demo/demo-relay-1.jsonl")
+    #expect(try archive.run("status").text.contains("proved     nothing"))
+    let gap = try #require(
+      try archive.run("chat", "--json", stdin: "/gaps\n").rows().first)
+    #expect(gap["type"] as? String == "gap" && gap["relay"] is NSNull)
+    let end = try #require(try archive.run("query", "{}", "--json").rows().last)
+    #expect(end["complete"] as? Bool == false)
+    #expect((end["gaps"] as? [Any])?.count == 1)
+  }
+
+  @Test func `a group that no relay knows is named`() throws {
+    let skep = try SkepProcess()
+    let relay = try DemoProcess(skep)
+    let outcome = try skep.run("mirror", relay.url, "--group", "genral", "--group", "general")
+    #expect(outcome.stderr.contains("“genral”"))
+    #expect(!outcome.stderr.contains("“general”"))
+  }
+
+  @Test func `waiting for what is live tells how many feeds are`() throws {
+    let skep = try SkepProcess()
+    let relay = try DemoProcess(skep)
+    _ = try skep.run("mirror", relay.url, "--all")
+    let done = try #require(
+      try skep.run("chat", "--json", stdin: "/wait live\n").rows().last)
+    #expect(done["ok"] as? Bool == true)
+    #expect((done["feeds"] as? [String: Int])?["live"] ?? 0 > 6)
+  }
+
+  @Test func `channels that fit one word are told apart by number and id`() throws {
+    let skep = try SkepProcess()
+    let relay = try DemoProcess(skep)
+    _ = try skep.run("mirror", relay.url, "--all")
+    try relay.stop()
+    let rows = try skep.run(
+      "chat", "--offline", "--json", stdin: "/open G\n/open #2\n/open #99\n"
+    ).rows()
+    let choices = rows.prefix { $0["type"] as? String == "channel" }
+    #expect(choices.compactMap { $0["id"] as? String } == ["garden", "general"])
+    let done = rows.filter { $0["type"] as? String == "done" }
+    #expect(done.map { $0["ok"] as? Bool } == [false, true, false])
+    let error = try #require(done[0]["error"] as? [String: String])
+    #expect(error["code"] == "ambiguous-channel")
+    #expect(error["message"]?.contains("#1 garden, #2 general") == true)
+    let page = try #require(rows.first { $0["type"] as? String == "message" })
+    #expect(page["group"] as? String == "general")
+  }
+
   @Test func `a page of an archive without proofs says so`() throws {
     let skep = try SkepProcess()
-    let relay = try Relay(skep)
+    let relay = try DemoProcess(skep)
     try relay.stop()
     _ = try skep.run("import", skep.scratch.path + "/demo/demo-relay-1.jsonl")
     let rows = try skep.run("chat", "--json", stdin: "/open general\n").rows()

@@ -105,9 +105,10 @@ struct SkepProcess {
 
     func finish() throws -> Outcome {
       process.waitUntilExit()
+      // Ended by the signal is not the same as ended because of it.
       let code =
         process.terminationReason == .uncaughtSignal
-        ? 128 + process.terminationStatus : process.terminationStatus
+        ? -process.terminationStatus : process.terminationStatus
       return Outcome(
         code: code, stdout: try Data(contentsOf: URL(filePath: out)),
         stderr: String(decoding: try Data(contentsOf: URL(filePath: err)), as: UTF8.self))

@@ -240,6 +240,33 @@ import Testing
     #expect(try skep.run("verify").code == 0)
   }
 
+  @Test(arguments: [(SIGINT, 130), (SIGTERM, 143)] as [(Int32, Int32)])
+  func `a signal in the middle of an import loses nothing`(number: Int32, code: Int32) throws {
+    let skep = try SkepProcess()
+    let pipe = skep.scratch.path + "/pipe"
+    #expect(mkfifo(pipe, 0o600) == 0)
+    let file = try Self.corpus(skep, 500)
+    // The pipe stays open after the file, so that the import waits for more.
+    let feeder = try skep.start(
+      ["-c", "exec 3>\"$0\"; cat \"$1\" >&3; exec sleep 60", pipe, file], program: "/bin/sh")
+    let running = try skep.start(["import", pipe, "--json"])
+    let log = skep.home + "/archive/log.sqlite-wal"
+    func size() -> Int {
+      let attributes = try? FileManager.default.attributesOfItem(atPath: log)
+      return attributes?[.size] as? Int ?? 0
+    }
+    while running.process.isRunning, size() < 4096 { sched_yield() }
+    kill(running.process.processIdentifier, number)
+    #expect(try running.finish().code == code)
+    feeder.process.terminate()
+    _ = try feeder.finish()
+    #expect(try skep.run("verify").code == 0)
+    #expect(try skep.run("import", file).code == 0)
+    let whole = try SkepProcess()
+    _ = try whole.run("import", file)
+    #expect(try skep.run("export").stdout == whole.run("export").stdout)
+  }
+
   @Test func `the doctor's checks have names, verdicts and details`() throws {
     let skep = try SkepProcess()
     _ = try skep.run("import", "-", stdin: try Vectors.goodLine())

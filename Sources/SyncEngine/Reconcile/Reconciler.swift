@@ -237,9 +237,11 @@ extension Reconciler {
         relay: relay, scope: scope,
         interval: CoverageInterval(from: span.from, to: span.to, provedAt: now, method: method))
     }
+    // Where we end the walk ourselves, what was not reached stays unproved; that says nothing of
+    // the relay, and takes nothing from what it proved before.
     return IngestBatch(
       events: events, rejected: rejected, source: relay, receivedAt: now,
-      proofs: isRecorded ? proofs : [], gaps: gaps)
+      proofs: isRecorded ? proofs : [], gaps: Task.isCancelled ? [] : gaps)
   }
 
   /// Stores a batch and counts it.

@@ -35,6 +35,11 @@ struct ArgumentParser {
 
   private func take(operand word: String, into state: inout State) throws(UsageError) {
     guard let command = state.command else {
+      // What many programs take; “help” may stand where a command may, and means the option.
+      if word == "help" {
+        state.invocation.options["help"] = [""]
+        return
+      }
       guard let found = commands.first(where: { $0.name == word }) else {
         throw UsageError(
           "unknown command \(quoted(word))" + suggestion(word, among: commands.map(\.name)))

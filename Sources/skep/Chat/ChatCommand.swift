@@ -96,7 +96,9 @@ enum ChatCommand: Command {
   }
 
   private static func input(_ context: Context) throws -> any LineInput {
-    if isatty(STDIN_FILENO) == 1, !context.wantsJSON, let edited = EditedLines(stop: context.stop) {
+    if isatty(STDIN_FILENO) == 1, !context.wantsJSON,
+      let edited = EditedLines(stop: context.stop, terminal: context.environment["TERM"])
+    {
       return edited
     }
     return try PlainLines(stop: context.stop)

@@ -8,7 +8,7 @@ enum ChatLineParser {
   /// What `/help` lists, in its order.
   static let usages: [(name: String, operands: String, about: String)] = [
     ("channels", "", "lists the channels"),
-    ("open", "NAME|ID", "opens a channel and shows its newest messages"),
+    ("open", "NAME|ID|#n", "opens a channel and shows its newest messages"),
     ("history", "[N] [--before #n]", "shows messages of the open channel"),
     ("thread", "#n", "shows a message and its replies"),
     ("show", "#n", "shows the event as it was signed"),

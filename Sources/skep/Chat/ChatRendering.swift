@@ -88,8 +88,12 @@ struct ChatRendering {
 
   // MARK: Lists
 
-  func channel(_ group: GroupRow, name: String, isOpen: Bool, hasAccess: Bool) -> [String] {
+  func channel(
+    _ group: GroupRow, number: Int, name: String, isOpen: Bool, hasAccess: Bool,
+    showsID: Bool = false
+  ) -> [String] {
     var facts: [String] = []
+    if showsID { facts.append("id " + SafeText.line(group.id, cells: 80)) }
     if let members = group.members { facts.append("\(members) members") }
     if let last = group.lastAt { facts.append("last \(day(last)) \(clock(last))") }
     if group.isPrivate { facts.append("private") }
@@ -98,10 +102,10 @@ struct ChatRendering {
     if group.state != .relay { facts.append(group.state.rawValue) }
     let mark = isOpen ? "▸" : " "
     var lines = [
-      "\(mark) \(bold(CellWidth.padded(CellWidth.clamp(name, to: 28), to: 18)))  \(dim(facts.joined(separator: " · ")))"
+      "\(mark) \(dim(CellWidth.padded("#\(number)", to: 4))) \(bold(CellWidth.padded(CellWidth.clamp(name, to: 28), to: 18)))  \(dim(facts.joined(separator: " · ")))"
     ]
     if let about = group.about, !about.isEmpty {
-      lines.append("    " + SafeText.line(about, cells: max(20, columns - 4)))
+      lines.append("       " + SafeText.line(about, cells: max(20, columns - 7)))
     }
     return lines
   }

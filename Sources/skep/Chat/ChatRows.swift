@@ -44,9 +44,12 @@ enum ChatRows {
   }
 
   /// Unread counts need read marks, which this version does not keep: they are unknown, not zero.
-  static func channel(_ group: GroupRow, name: Text?, hasAccess: Bool) -> JSON {
+  static func channel(
+    _ group: GroupRow, number: Int, name: Text?, hasAccess: Bool
+  ) -> JSON {
     [
-      "type": "channel", "id": .text(group.id), "name": JSON(name), "about": JSON(group.about),
+      "type": "channel", "n": JSON(number), "id": .text(group.id), "name": JSON(name),
+      "about": JSON(group.about),
       "members": JSON(group.members), "unread": nil, "mentions": nil,
       "last_at": JSON(group.lastAt), "member": JSON(group.isMember),
       "state": JSON(group.state.rawValue), "private": JSON(group.isPrivate),
@@ -61,10 +64,13 @@ enum ChatRows {
     ]
   }
 
-  static func gap(_ gap: CoverageGap) -> JSON {
+  static func gap(_ gap: CoverageGap) -> JSON { ChatRows.gap(OpenSpan(gap)) }
+
+  static func gap(_ gap: OpenSpan) -> JSON {
     [
       "type": "gap", "group": JSON(gap.scope.group), "from": JSON(gap.from), "to": JSON(gap.to),
-      "why": .text(gap.why), "relay": JSON(gap.relay.description),
+      "why": .text(gap.why), "relay": JSON(gap.relay?.description),
+      "scope": .raw(gap.scope.filter.json()),
     ]
   }
 

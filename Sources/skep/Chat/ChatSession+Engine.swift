@@ -9,8 +9,7 @@ extension ChatSession {
   func status() async throws {
     await engine.settleFaults()
     let snapshot = try StatusSnapshot(
-      name: folder.name, log: store.reader, views: store.views, relays: engine.relays,
-      now: now)
+      name: folder.name, log: store.reader, views: store.views, relays: engine.relays, now: now)
     let status = await engine.status()
     let states = status.relays.map { relay in
       (
@@ -23,12 +22,13 @@ extension ChatSession {
           ("last_heard", JSON(relay.heardAt)),
           ("clock_skew", relay.clockSkew.map { JSON.int($0) } ?? .null),
           ("feeds", JSON(counts: Self.feeds(of: relay))),
+          ("next", JSON(next(for: relay, isOnline: status.isOnline))),
         ] as [(String, JSON)]
       )
     }
     try output.write(
       snapshot.json(relayStates: Dictionary(states, uniquingKeysWith: { first, _ in first })),
-      snapshot.lines + status.relays.map { Self.line($0, isOnline: status.isOnline) })
+      snapshot.lines + status.relays.flatMap { lines($0, isOnline: status.isOnline) })
   }
 
   /// The live feeds by how far each has come.
@@ -46,7 +46,7 @@ extension ChatSession {
     }
   }
 
-  private static func line(_ relay: RelayStatus, isOnline: Bool) -> String {
+  private func lines(_ relay: RelayStatus, isOnline: Bool) -> [String] {
     var words = [
       "connection " + SafeText.line(relay.url.description, cells: 60),
       isOnline ? relay.state.name : "offline", "since \(TimeWords.rfc3339(relay.since))",
@@ -55,11 +55,43 @@ extension ChatSession {
     if let why = relay.unsettled { words.append("not caught up: " + SafeText.line(why, cells: 80)) }
     if let heard = relay.heardAt { words.append("heard at \(TimeWords.rfc3339(heard))") }
     if let skew = relay.skewWords { words.append(skew) }
-    for (state, count) in feeds(of: relay).sorted(by: { $0.key < $1.key }) {
+    for (state, count) in Self.feeds(of: relay).sorted(by: { $0.key < $1.key }) {
       words.append("\(count) feeds \(state)")
     }
-    if let error = relay.lastError { words.append(SafeText.line(error, cells: 100)) }
-    return words.joined(separator: ", ")
+    var lines = [words.joined(separator: ", ")]
+    if let error = relay.lastError {
+      lines.append("  failed   " + SafeText.line(error, cells: 100))
+    }
+    if let notice = relay.notice { lines.append("  it said  " + SafeText.line(notice, cells: 100)) }
+    for feed in relay.subscriptions {
+      guard case .refused(let why) = feed.state else { continue }
+      lines.append(
+        "  refused  \(SafeText.line(feed.name, cells: 40)): \(SafeText.line(why, cells: 100))")
+    }
+    lines.append("  next     " + next(for: relay, isOnline: isOnline))
+    return lines
+  }
+
+  /// What Skep does next about a relay, or what the user can do.
+  private func next(for relay: RelayStatus, isOnline: Bool) -> String {
+    guard isOnline else { return "nothing until /online" }
+    switch relay.state {
+    case .stopped, .suspended: return "nothing until /online"
+    case .connecting(let deadline): return "waits \(left(until: deadline)) for the connection"
+    case .authenticating(let deadline):
+      return "waits \(left(until: deadline)) to learn who may read here"
+    case .backingOff(let until): return "tries again in \(left(until: until))"
+    case .refused: return "nothing: the relay does not take this key; /online tries again"
+    case .ready:
+      if !relay.isCaughtUp { return "catches up with what was missed" }
+      let parked = relay.count { $0 == .parked }
+      return parked > 0
+        ? "listens; \(parked) channels beyond the relay's limit are asked for in turn" : "listens"
+    }
+  }
+
+  private func left(until deadline: Duration) -> String {
+    Progress.time(max(0, Progress.seconds(deadline - context.clock.uptime())))
   }
 
   func synchronise() async throws {
@@ -68,7 +100,8 @@ extension ChatSession {
     try output.write(Rows.summary(summary), Rows.summaryLines(summary))
   }
 
-  func wait(for goal: WaitGoal) async throws {
+  /// - Returns: What the closing row says of the live feeds, where those were waited for.
+  func wait(for goal: WaitGoal) async throws -> [(String, JSON)] {
     let outcome: WaitOutcome
     switch goal {
     case .outbox:
@@ -83,9 +116,35 @@ extension ChatSession {
     await store.caughtUp()
     switch outcome {
     case .reached: break
-    case .timedOut: throw ChatFailure("timeout", "not within \(Self.patience.components.seconds) s")
+    case .timedOut:
+      let late = goal == .live ? await laggards() : ""
+      throw ChatFailure("timeout", "not within \(Self.patience.components.seconds) s\(late)")
     case .impossible(let why): throw ChatFailure("impossible", why.string)
     }
+    guard goal == .live else { return [] }
+    let feeds = await engine.status().relays.map { Self.feeds(of: $0) }
+    let counts = feeds.reduce(into: [String: Int]()) { $0.merge($1, uniquingKeysWith: +) }
+    let others = counts.filter { $0.key != "live" }.sorted { $0.key < $1.key }
+    try output.say(
+      "live: \(counts["live"] ?? 0) feeds"
+        + others.map { ", \($0.value) \($0.key)" }.joined()
+        + (others.isEmpty ? "" : "; /status says why"))
+    return [("feeds", JSON(counts: counts))]
+  }
+
+  private static let laggardsMax = 5
+
+  /// What was not live in time.
+  private func laggards() async -> String {
+    let late = await engine.status().relays.flatMap { relay -> [String] in
+      guard relay.state == .ready else { return ["\(relay.url): \(relay.state.name)"] }
+      let feeds = relay.subscriptions.filter { $0.state == .wanted || $0.state == .asked }
+        .map { "\($0.name)" }
+      return feeds + (relay.isCaughtUp ? [] : ["\(relay.url): still catching up"])
+    }
+    if late.isEmpty { return "" }
+    return "; not live: " + late.prefix(Self.laggardsMax).joined(separator: ", ")
+      + (late.count > Self.laggardsMax ? " and \(late.count - Self.laggardsMax) more" : "")
   }
 
   func help(_ name: String?) throws {

@@ -12,17 +12,19 @@ extension ChatSession {
       try view.groups(now: time, me: viewer)
     }
     if groups.isEmpty { try output.say("no channels are known yet") }
-    for group in groups {
-      let name = try await name(of: group)
-      let hasAccess = !refused.contains(group.id)
-      try output.write(
-        ChatRows.channel(group, name: group.name ?? name, hasAccess: hasAccess),
-        output.rendering.channel(
-          group,
-          name: group.id.isEmpty
-            ? Self.emptyID : SafeText.name(name ?? group.id) ?? SafeText.line(group.id, cells: 28),
-          isOpen: group.id == open, hasAccess: hasAccess))
-    }
+    for group in groups { try await list(group, hasAccess: !refused.contains(group.id)) }
+  }
+
+  private func list(_ group: GroupRow, hasAccess: Bool, showsID: Bool = false) async throws {
+    let name = try await name(of: group)
+    let number = channelNumbers.number(of: group.id)
+    try output.write(
+      ChatRows.channel(group, number: number, name: group.name ?? name, hasAccess: hasAccess),
+      output.rendering.channel(
+        group, number: number,
+        name: group.id.isEmpty
+          ? Self.emptyID : SafeText.name(name ?? group.id) ?? SafeText.line(group.id, cells: 28),
+        isOpen: group.id == open, hasAccess: hasAccess, showsID: showsID))
   }
 
   /// How the group whose id is nothing is shown and opened.
@@ -62,35 +64,59 @@ extension ChatSession {
     let groups = try await read { view throws(CacheError) in
       try view.groups(now: time, me: viewer)
     }
-    let wanted = word == Self.emptyID ? Text.empty : Text(word)
-    var matches = groups.filter { $0.id == wanted }
-    if matches.isEmpty {
-      let lower = word.lowercased()
-      matches = groups.filter { $0.name?.string.lowercased() == lower }
-      if matches.isEmpty {
-        matches = groups.filter { $0.name?.string.lowercased().hasPrefix(lower) ?? false }
-      }
-    }
+    let matches = channels(named: word, among: groups)
     guard let group = matches.first else {
       throw ChatFailure(
         "unknown-channel",
         "there is no channel “\(SafeText.line(word, cells: 40))”; /channels lists them")
     }
-    guard matches.count == 1 else {
-      throw ChatFailure(
-        "ambiguous-channel",
-        "several channels fit: "
-          + matches.prefix(8).map { SafeText.line($0.name ?? $0.id, cells: 30) }
-          .joined(separator: ", "))
-    }
+    guard matches.count == 1 else { throw try await ambiguous(word, matches) }
     open = group.id
-    newest = nil
+    news = ChannelNews(after: try store.reader.head(), shown: news.shown)
     let name = try await name(of: group)
     try output.say(
       "▸ "
         + (group.id.isEmpty
           ? Self.emptyID : SafeText.name(name ?? group.id) ?? SafeText.line(group.id, cells: 40)))
     return try await history(20, before: nil)
+  }
+
+  /// The channels that a word may mean: by number or id one alone, else by name, else by its start.
+  private func channels(named word: String, among groups: [GroupRow]) -> [GroupRow] {
+    let wanted = word == Self.emptyID ? Text.empty : Text(word)
+    // A group id on two relays is one channel here.
+    let exact = groups.first { $0.id == wanted }
+    if let exact { return [exact] }
+    if word.hasPrefix("#"), let number = Int(word.dropFirst()),
+      let id = channelNumbers.id(of: number)
+    {
+      return groups.filter { $0.id == id }.prefix(1).map { $0 }
+    }
+    let lower = word.lowercased()
+    var matches = groups.filter { $0.name?.string.lowercased() == lower }
+    if matches.isEmpty {
+      matches = groups.filter { $0.name?.string.lowercased().hasPrefix(lower) ?? false }
+    }
+    if matches.isEmpty { matches = groups.filter { $0.id.string.hasPrefix(word) } }
+    var seen: Set<Text> = []
+    return matches.filter { seen.insert($0.id).inserted }
+  }
+
+  private static let choicesMax = 20
+
+  /// Lists the channels to choose from, each with what opens it alone.
+  private func ambiguous(_ word: String, _ matches: [GroupRow]) async throws -> ChatFailure {
+    let refused = try refusedGroups()
+    for group in matches.prefix(Self.choicesMax) {
+      try await list(group, hasAccess: !refused.contains(group.id), showsID: true)
+    }
+    let choices = matches.prefix(Self.choicesMax).map { group in
+      "#\(channelNumbers.number(of: group.id)) \(SafeText.line(group.id, cells: 80))"
+    }
+    return ChatFailure(
+      "ambiguous-channel",
+      "\(matches.count) channels fit “\(SafeText.line(word, cells: 40))”; open one by its number or"
+        + " id: " + choices.joined(separator: ", "))
   }
 
   /// - Returns: Whether all of the page was proved to be there.
@@ -122,13 +148,26 @@ extension ChatSession {
       }
       if rows.isEmpty {
         try output.say(
-          verdict.isComplete ? "nothing was written here" : "nothing is held of this channel yet")
+          reference == nil
+            ? verdict.isComplete
+              ? "nothing was written here" : "nothing is held of this channel yet"
+            : verdict.isComplete ? "nothing older was written here" : "nothing older is held")
       }
     }
-    if cursor == .newest { newest = rows.last?.position ?? newest }
+    if !verdict.isComplete, verdict.gaps.isEmpty {
+      for span in try unasked(group) {
+        try output.write(ChatRows.gap(span), ["not proved complete: " + Rows.gapLine(span)])
+      }
+    }
+    if cursor == .newest { news.floor = rows.first?.position ?? news.floor }
     return [
       ("complete", JSON(verdict.isComplete)), ("oldest", JSON(rows.first?.createdAt)),
     ]
+  }
+
+  private func unasked(_ group: Text) throws -> [OpenSpan] {
+    Completeness(coverage: [], gaps: [], now: now)
+      .unasked(Filter.group(group, kinds: SyncScopes.contentKinds), relays: engine.relays)
   }
 
   private func verdict(
@@ -144,18 +183,6 @@ extension ChatSession {
   private func completeness() throws -> Completeness {
     Completeness(
       coverage: try store.reader.coverage(asOf: now), gaps: try store.reader.gaps(), now: now)
-  }
-
-  /// New messages of the open channel, for somebody who sits before it.
-  func showNews() async throws {
-    guard let group = open, let last = newest else { return }
-    let (time, viewer) = (now, me)
-    let rows = try await read { view throws(CacheError) in
-      try view.timeline(group, .after(last), limit: 50, now: time, me: viewer)
-    }
-    guard let latest = rows.last else { return }
-    newest = latest.position
-    for line in output.rendering.page(try await shown(rows)) { try output.out.write(line: line) }
   }
 
   func thread(_ reference: MessageReference) async throws {
@@ -232,9 +259,14 @@ extension ChatSession {
     }
   }
 
+  /// Every span that is not proved; with none, how far what is proved reaches.
   func listGaps() throws {
-    let gaps = try completeness().openGaps
-    if gaps.isEmpty { try output.say("no gap is known") }
-    for gap in gaps { try output.write(ChatRows.gap(gap), [Rows.gapLine(gap)]) }
+    let snapshot = try StatusSnapshot(
+      name: folder.name, log: store.reader, views: store.views, relays: engine.relays, now: now)
+    if snapshot.open.isEmpty {
+      try output.say("no gap is known: what is proved reaches from the beginning up to")
+      for line in snapshot.reachLines { try output.say("  " + line) }
+    }
+    for gap in snapshot.open { try output.write(ChatRows.gap(gap), [Rows.gapLine(gap)]) }
   }
 }

@@ -98,8 +98,6 @@ extension ChatSession {
       try view.message(message.eventID, now: time, me: viewer)
     }
     guard let row else { return }
-    let isNext = newest.map { row.position > $0 } ?? true
-    if isNext, row.group == open { newest = row.position }
     for shown in try await shown([row]) {
       try output.write(ChatRows.message(shown), output.rendering.message(shown))
     }

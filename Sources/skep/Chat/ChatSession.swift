@@ -17,8 +17,9 @@ final class ChatSession {
   /// The id of the open channel.
   var open: Text?
   var numbers = MessageNumbers()
-  /// The newest message of the open channel that was shown.
-  var newest: EventPosition?
+  var channelNumbers = ChannelNumbers()
+  /// What is new in the open channel for somebody who sits before it.
+  var news = ChannelNews()
   /// The date of the message written last, so that messages keep their order.
   var lastWritten: Timestamp?
   private var isOver = false
@@ -38,10 +39,12 @@ final class ChatSession {
   var now: Timestamp { context.clock.now() }
 
   func run(_ input: any LineInput) async throws {
-    let isTyped = input is EditedLines
-    if isTyped { try output.say("\(folder.name)  ·  /help lists the commands, /quit ends") }
+    let terminal = input as? EditedLines
+    let ringing = terminal.map { ring($0.bell) }
+    defer { ringing?.cancel() }
+    if terminal != nil { try output.say("\(folder.name)  ·  /help lists the commands, /quit ends") }
     while !isOver, !context.stop.isRequested {
-      if isTyped { try await showNews() }
+      if let terminal { try await showNews(on: terminal) }
       try output.out.flush()
       guard let line = try await input.next() else { break }
       try await take(line)
@@ -49,8 +52,21 @@ final class ChatSession {
     try output.out.flush()
   }
 
+  /// Rings whenever the log has grown and the views show it.
+  private func ring(_ bell: Bell) -> Task<Void, Never> {
+    let (changes, store) = (engine.changes, store)
+    return Task {
+      for await change in changes {
+        guard case .log(let head) = change else { continue }
+        await store.caughtUp(to: head)
+        bell.ring()
+      }
+    }
+  }
+
   private func take(_ line: InputLine) async throws {
     switch line {
+    case .rung: break
     case .tooLong(let limit):
       try finish("", ChatFailure("syntax", "a line holds at most \(limit) bytes"))
     case .notUTF8:
@@ -143,7 +159,7 @@ final class ChatSession {
       await engine.goOnline()
       try output.say("connecting to \(engine.relays.map(\.description).joined(separator: ", "))")
     case .sync: try await synchronise()
-    case .wait(let goal): try await wait(for: goal)
+    case .wait(let goal): return try await wait(for: goal)
     case .help(let name): try help(name)
     case .quit: isOver = true
     }
@@ -181,21 +197,31 @@ final class ChatSession {
       }
       return id
     case .id(let id): return id
-    case .prefix(let digits):
-      let found = numbers.ids(beginning: digits)
-      guard found.count == 1 else {
-        throw ChatFailure(
-          "unknown-message",
-          found.isEmpty
-            ? "no message that was shown begins with \(digits)"
-            : "\(found.count) messages begin with \(digits)")
-      }
-      return found[0]
+    case .prefix(let digits): return try event(beginning: digits)
     }
+  }
+
+  private static let candidatesMax = 8
+
+  /// The one event of the whole log whose id begins with these digits, whether it was shown or not.
+  private func event(beginning digits: String) throws -> EventID {
+    let found = try store.reader.eventIDs(beginning: digits, limit: Self.candidatesMax + 1)
+    guard let only = found.first else {
+      throw ChatFailure("unknown-message", "no event that is held begins with \(digits)")
+    }
+    guard found.count > 1 else { return only }
+    let named = found.prefix(Self.candidatesMax).map { id in
+      id.hex + (numbers.known(id).map { " (#\($0))" } ?? "")
+    }
+    throw ChatFailure(
+      "ambiguous-message",
+      "several events begin with \(digits): " + named.joined(separator: ", ")
+        + (found.count > Self.candidatesMax ? " and more" : ""))
   }
 
   /// Messages as rows show them: with numbers, names, and the state of their sending.
   func shown(_ rows: [MessageRow]) async throws -> [ShownMessage] {
+    for row in rows { news.shown.insert(row.id) }
     let waiting = Dictionary(
       try store.reader.deliveries(includingSent: false).map { ($0.eventID, $0) },
       uniquingKeysWith: { first, _ in first })

@@ -1,5 +1,3 @@
-import CEdit
-import Glibc
 import SyncEngine
 
 /// Where the line client's lines come from.
@@ -10,6 +8,8 @@ protocol LineInput: AnyObject {
 
 enum InputLine {
   case line(String)
+  /// Something has happened that is shown above the line, which is still being typed.
+  case rung
   case tooLong(limit: Int)
   case notUTF8
 }
@@ -45,48 +45,5 @@ final class PlainLines: LineInput {
       ready.reverse()
     }
     return ready.popLast()
-  }
-}
-
-/// Lines typed at a terminal, with editing and history by libedit.
-///
-/// Reading blocks the program's main thread, on which nothing else waits; the engine runs on others.
-final class EditedLines: LineInput {
-  private let edit: OpaquePointer
-  private let past: OpaquePointer?
-  private static let historyMax: Int32 = 500
-
-  /// Nil where libedit cannot use the terminal.
-  init?(stop: Stop) {
-    guard let edit = skep_el_open({ _ in EditedLines.prompt }) else { return nil }
-    self.edit = edit
-    TypedCharacters.read(for: edit)
-    past = skep_history_open(edit, Self.historyMax)
-    var before = termios()
-    let isKnown = tcgetattr(STDIN_FILENO, &before) == 0
-    let terminal = before
-    // A signal cannot wake a read that libedit repeats. What was committed is safe, so the
-    // terminal is given back and the program ends where it stands.
-    stop.onRequest {
-      var terminal = terminal
-      if isKnown { tcsetattr(STDIN_FILENO, TCSANOW, &terminal) }
-      _exit((stop.code ?? .interrupted).rawValue)
-    }
-  }
-
-  deinit { el_end(edit) }
-
-  // libedit wants a pointer that outlives the call.
-  nonisolated(unsafe) private static let prompt: UnsafeMutablePointer<CChar>? = strdup("> ")
-
-  func next() async throws -> InputLine? {
-    var count: Int32 = 0
-    guard let bytes = el_gets(edit, &count), count > 0 else { return nil }
-    guard !TypedCharacters.takeFault(), let text = String(validatingCString: bytes) else {
-      return .notUTF8
-    }
-    let line = text.last == "\n" ? String(text.dropLast()) : text
-    if let past, line.contains(where: { !$0.isWhitespace }) { skep_history_enter(past, bytes) }
-    return .line(line)
   }
 }

@@ -19,8 +19,21 @@ struct MessageNumbers {
     ids[number - 1] = new
   }
 
-  func id(of number: Int) -> EventID? { ids.indices.contains(number - 1) ? ids[number - 1] : nil }
+  /// The number that an event was shown with, if it was.
+  func known(_ id: EventID) -> Int? { numbers[id] }
 
-  /// The ids that were shown and begin with these digits.
-  func ids(beginning digits: String) -> [EventID] { ids.filter { $0.hex.hasPrefix(digits) } }
+  func id(of number: Int) -> EventID? { ids.indices.contains(number - 1) ? ids[number - 1] : nil }
+}
+
+/// The short numbers of channels, counted apart from those of messages.
+struct ChannelNumbers {
+  private var ids: [Text] = []
+
+  mutating func number(of id: Text) -> Int {
+    if let index = ids.firstIndex(of: id) { return index + 1 }
+    ids.append(id)
+    return ids.count
+  }
+
+  func id(of number: Int) -> Text? { ids.indices.contains(number - 1) ? ids[number - 1] : nil }
 }

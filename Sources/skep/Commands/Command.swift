@@ -62,6 +62,22 @@ struct Context {
     return time
   }
 
+  /// `--since` and `--until`, which must leave some time between them.
+  func span() throws -> (since: Timestamp?, until: Timestamp?) {
+    let (since, until) = (try time("since"), try time("until"))
+    if let since, let until, since > until {
+      throw usage("--since is after --until, so nothing can be between them")
+    }
+    return (since, until)
+  }
+
+  /// The group ids of every `--group`; nil where none is given.
+  func groups() throws -> [Text]? {
+    let words = invocation.values("group")
+    guard !words.contains("") else { throw usage("--group needs the id of a group") }
+    return words.isEmpty ? nil : words.map { Text($0) }
+  }
+
   func duration(_ name: String) throws -> Duration? {
     guard let word = invocation.value(name) else { return nil }
     guard let duration = TimeWords.duration(word) else {

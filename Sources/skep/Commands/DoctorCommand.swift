@@ -11,7 +11,11 @@ import SyncEngine
 /// `skep doctor`.
 enum DoctorCommand: Command {
   static let spec = CommandSpec(
-    "doctor", options: [.flag("rebuild-cache", "throw the cache away and fold it from the log")],
+    "doctor",
+    options: [
+      .flag("rebuild-cache", "throw the cache away and fold it from the log"),
+      .flag("offline", "ask no relay what time it is"),
+    ],
     about: "Checks the libraries, the permissions, the log, the cache and the clock.",
     examples: ["skep doctor", "skep doctor --rebuild-cache --json"])
 
@@ -19,18 +23,21 @@ enum DoctorCommand: Command {
     let home = try context.home()
     var checks = [await HealthCheck.libraries(context), HealthCheck.permissions(home)]
     checks += HealthCheck.keys(home)
-    var code = ExitCode.done
-    if checks.contains(where: { !$0.isOK && $0.name.hasPrefix("key") }) { code = .key }
     for folder in try folders(context, home) {
       if context.invocation.has("rebuild-cache") { try await rebuild(folder, context) }
-      let found = await HealthCheck.stores(folder, context)
-      if found.contains(where: { !$0.isOK }) { code = .invalid }
-      checks += found
+      checks += await HealthCheck.stores(folder, context)
+      if !context.invocation.has("offline") {
+        checks += await ClockCheck.relays(of: folder, context)
+      }
     }
-    if code == .done, checks.contains(where: { !$0.isOK }) { code = .partial }
+    let faults = Set(checks.filter { !$0.isOK }.map(\.code))
+    let code = Self.gravest.first { faults.contains($0) } ?? (faults.isEmpty ? .done : .partial)
     try report(checks, context)
     return context.stop.code ?? code
   }
+
+  /// Which of several faults names the end.
+  private static let gravest: [ExitCode] = [.invalid, .key, .io, .busy]
 
   /// The community that is named, or every one.
   private static func folders(_ context: Context, _ home: Home) throws -> [CommunityFolder] {
@@ -74,6 +81,8 @@ struct HealthCheck {
   let isOK: Bool
   /// What was found and, where it is not right, what to do.
   let detail: String
+  /// What the program ends with where this is not right.
+  var code = ExitCode.partial
 
   /// Uses each library once, in a scratch folder.
   static func libraries(_ context: Context) async -> HealthCheck {
@@ -136,7 +145,8 @@ struct HealthCheck {
     if access(folder, R_OK | X_OK) != 0, errno == EACCES {
       return [
         HealthCheck(
-          name: "key", isOK: false, detail: "\(folder) may not be read: permission denied")
+          name: "key", isOK: false, detail: "\(folder) may not be read: permission denied",
+          code: .key)
       ]
     }
     // A home without keys has no such folder.
@@ -148,7 +158,7 @@ struct HealthCheck {
         return HealthCheck(
           name: "key \(name)", isOK: true, detail: isEncrypted ? "encrypted" : "not encrypted")
       } catch {
-        return HealthCheck(name: "key \(name)", isOK: false, detail: error.description)
+        return HealthCheck(name: "key \(name)", isOK: false, detail: error.description, code: .key)
       }
     }
   }
@@ -165,17 +175,22 @@ struct HealthCheck {
         detail: problems.isEmpty
           ? "\(Progress.grouped(counts.events)) events, sound in structure; “skep verify” checks each"
           : problems.joined(separator: "; ")
-            + ": keep a copy of the folder, then mirror into a new home")
+            + ": keep a copy of the folder, then mirror into a new home", code: .invalid)
       let digests = try await LogCheck.digests(of: community, clock: context.clock)
       let isSame = digests.live == digests.rebuilt
       let cache = HealthCheck(
         name: "cache \(name)", isOK: isSame,
         detail: isSame
           ? "digest \(digests.live)"
-          : "it differs from a fold of the log: run “skep doctor --rebuild-cache”")
+          : "it differs from a fold of the log: run “skep doctor --rebuild-cache”",
+        code: .invalid)
       return [log, cache, try clock(community, context)]
     } catch {
-      return [HealthCheck(name: "log \(name)", isOK: false, detail: Failure(error).message)]
+      let failure = Failure(error)
+      return [
+        HealthCheck(
+          name: "log \(name)", isOK: false, detail: failure.message, code: failure.code)
+      ]
     }
   }
 

@@ -20,9 +20,10 @@ enum ExportCommand: Command {
     examples: ["skep export --out archive.jsonl --manifest archive.json", "skep export --kind 9"])
 
   static func run(_ context: Context) async throws -> ExitCode {
+    let (since, until) = try context.span()
     let selection = ExportSelection(
-      group: context.invocation.value("group").map { Text($0) }, kinds: try kinds(context),
-      since: try context.time("since"), until: try context.time("until"))
+      group: try context.groups()?.last, kinds: try kinds(context),
+      since: since, until: until)
     if let out = context.invocation.value("out"),
       let manifest = context.invocation.value("manifest"), AtomicFile.isSame(out, manifest)
     {

@@ -13,11 +13,11 @@ enum KeyCommand: Command {
     verbs: [
       CommandSpec(
         "new", options: [encrypt], about: "makes a key",
-        examples: ["skep key new", "SKEP_PASSPHRASE=… skep key new"]),
+        examples: ["skep key new", "skep key new --encrypt"]),
       CommandSpec(
         "import", "nsec1…|-", count: 1...1, options: [encrypt],
         about: "takes a key over; - reads it from stdin",
-        examples: ["skep key import - < key.txt", "skep key import nsec1…"]),
+        examples: ["skep key import - < key.txt", "skep key import - --json < key.txt"]),
       CommandSpec(
         "show", about: "prints the public key",
         examples: ["skep key show", "skep key show --json --community relay.example.com"]),

@@ -15,10 +15,10 @@ enum OutboxCommand: Command {
         examples: ["skep outbox list", "skep outbox list --all --json"]),
       CommandSpec(
         "retry", "ID", count: 1...1, about: "tries a message again at the next sync",
-        examples: ["skep outbox retry 12", "skep outbox retry note1…"]),
+        examples: ["skep outbox retry 12", "skep outbox retry 4 --json"]),
       CommandSpec(
         "discard", "ID", count: 1...1, about: "gives a message up",
-        examples: ["skep outbox discard 12", "skep outbox discard note1…"]),
+        examples: ["skep outbox discard 12", "skep outbox discard 4 --quiet"]),
     ], defaultVerb: "list")
 
   static func run(_ context: Context) async throws -> ExitCode {

@@ -13,7 +13,8 @@ enum QueryCommand: Command {
     ],
     about: "Answers a filter of NIP-01 from the local copy, as a relay would; newest first.",
     examples: [
-      #"skep query '{"kinds":[9],"limit":20}'"#, #"skep query '{"ids":["…"]}' --log --json"#,
+      #"skep query '{"kinds":[9],"limit":20}'"#,
+      ##"skep query '{"#h":["general"],"since":1750000000}' --log --json"##,
     ])
 
   static func run(_ context: Context) async throws -> ExitCode {
@@ -24,11 +25,17 @@ enum QueryCommand: Command {
       ? try answerFromLog(filters, community, context)
       : try answer(filters, community, context)
     if let code = context.stop.code { return code }
+    let relays = try community.relays()
     let completeness = try community.completeness(now: context.clock.now())
     let verdicts = filters.map { completeness.verdict(on: $0) }
     let isComplete = verdicts.allSatisfy(\.isComplete)
-    let gaps = verdicts.flatMap(\.gaps).reduce(into: [CoverageGap]()) { kept, gap in
-      if !kept.contains(gap) { kept.append(gap) }
+    var gaps = verdicts.flatMap(\.gaps).reduce(into: [OpenSpan]()) { kept, gap in
+      if !kept.contains(OpenSpan(gap)) { kept.append(OpenSpan(gap)) }
+    }
+    if !isComplete && gaps.isEmpty {
+      gaps = zip(filters, verdicts).filter { !$1.isComplete }.flatMap { filter, _ in
+        completeness.unasked(filter, relays: relays)
+      }
     }
     if context.wantsJSON {
       try context.out.write(
@@ -37,10 +44,24 @@ enum QueryCommand: Command {
           "gaps": .array(gaps.map(Rows.gap)),
         ])
     } else {
-      context.talk.say("\(count) events, " + (isComplete ? "complete" : "not proved complete"))
+      context.talk.say(
+        (count == 1 ? "1 event, " : "\(Progress.grouped(count)) events, ")
+          + (isComplete ? "complete" : "not proved complete"))
       for gap in gaps { context.talk.detail("gap: " + Rows.gapLine(gap)) }
     }
     return .done
+  }
+
+  /// A key that is no part of a filter asks for nothing, as at a relay; a slip of the finger must
+  /// not pass for an answer all the same.
+  private static func nameUnknownKeys(_ value: JSONValue, _ context: Context) {
+    let known: Set<Text> = ["ids", "authors", "kinds", "since", "until", "limit"]
+    for (key, _) in value.members ?? [] where !known.contains(key) && !key.isTagKey {
+      let near = Suggestion.nearest(to: key.string, among: known.map(\.string).sorted())
+      context.talk.say(
+        "“\(SafeText.line(key, cells: 40))” is no part of a filter and asks for nothing"
+          + (near.map { "; did you mean \($0)?" } ?? ""))
+    }
   }
 
   /// One filter, or a list of them whose answers are joined.
@@ -50,6 +71,7 @@ enum QueryCommand: Command {
       let value = try JSONValue.parse(Text(word))
       let list: [JSONValue]
       if case .array(let values) = value { list = values } else { list = [value] }
+      for value in list { nameUnknownKeys(value, context) }
       let filters = try list.map { value throws(FilterError) in try Filter(value) }
       guard !filters.isEmpty else {
         throw context.usage(
@@ -121,8 +143,18 @@ enum QueryCommand: Command {
   }
 
   private static func write(_ logged: LoggedEvent, _ context: Context) throws {
-    var line = logged.event.json()
-    line.append(UInt8(ascii: "\n"))
-    try context.out.write(line)
+    let event = logged.event.json()
+    if context.out.isTerminal, !context.wantsJSON {
+      return try context.out.write(line: SafeText.line(String(decoding: event, as: UTF8.self)))
+    }
+    try context.out.write(event + [UInt8(ascii: "\n")])
+  }
+}
+
+extension Text {
+  /// `#` and one letter.
+  fileprivate var isTagKey: Bool {
+    let bytes = Array(utf8)
+    return bytes.count == 2 && bytes[0] == UInt8(ascii: "#")
   }
 }

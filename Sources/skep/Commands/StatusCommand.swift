@@ -29,7 +29,8 @@ struct StatusSnapshot {
   let relays: [RelayURL]
   let settings: CommunitySettings
   let coverage: [LoggedCoverage]
-  let gaps: [CoverageGap]
+  /// What is not proved, and why.
+  let open: [OpenSpan]
   let deliveries: [Delivery]
   let cacheState: CacheState
   let slowestRead: Duration?
@@ -50,9 +51,13 @@ struct StatusSnapshot {
     self.relays = relays
     settings = try CommunitySettings(log)
     coverage = try log.coverage(asOf: now)
-    gaps = Completeness(coverage: coverage, gaps: try log.gaps(), now: now).openGaps
     deliveries = try log.deliveries(includingSent: true)
-    (applied, cacheState) = try views.read { snapshot in (snapshot.applied, snapshot.state) }
+    let groups: [Text]
+    (applied, cacheState, groups) = try views.read { snapshot throws(CacheError) in
+      (snapshot.applied, snapshot.state, try snapshot.groups(now: now).map(\.id))
+    }
+    open = Completeness(coverage: coverage, gaps: try log.gaps(), now: now)
+      .open(relays: relays, groups: groups)
     slowestRead = views.slowestRead
     head = try log.head()
     counts = try log.counts()
@@ -83,7 +88,7 @@ struct StatusSnapshot {
     return [
       "type": "status", "community": JSON(name), "self": JSON(settings.relaySelf?.hex),
       "relays": .array(relayRows),
-      "coverage": .array(coverage.map(Rows.coverage)), "gaps": .array(gaps.map(Rows.gap)),
+      "coverage": .array(coverage.map(Rows.coverage)), "gaps": .array(open.map(Rows.gap)),
       "outbox": Rows.outboxCounts(deliveries),
       "cache": [
         "state": JSON(cacheState.name), "applied": .int(applied.number),
@@ -125,7 +130,8 @@ struct StatusSnapshot {
           }.joined(separator: ", "))
     lines += settings.offerLines.map { "self       " + $0 }
     for row in coverage { lines += coverageLines(row) }
-    for gap in gaps { lines.append("gap        " + Rows.gapLine(gap)) }
+    if coverage.isEmpty { lines.append("proved     nothing") }
+    for gap in open { lines.append("not proved " + Rows.gapLine(gap)) }
     for (reason, count) in rejectedByReason.sorted(by: { $0.key < $1.key }) {
       lines.append("rejected   \(count) for \(SafeText.line(reason, cells: 40))")
     }
@@ -140,10 +146,22 @@ struct StatusSnapshot {
 
   private func coverageLines(_ row: LoggedCoverage) -> [String] {
     row.intervals.map { interval in
-      "proved     "
-        + (relays.count > 1 ? "at \(SafeText.line(row.relay.description, cells: 60)) " : "")
-        + "\(SafeText.line(row.scope, cells: 60)): \(Rows.span(interval.from, interval.to)),"
+      "proved     \(Self.subject(of: row)): \(Rows.span(interval.from, interval.to)),"
         + " by \(interval.method.rawValue) at \(TimeWords.rfc3339(interval.provedAt))"
     }
+  }
+
+  /// How far each proof reaches, for somebody who wants to know what there may be since.
+  var reachLines: [String] {
+    coverage.compactMap { row in
+      row.intervals.map(\.to).max().map { "\(TimeWords.rfc3339($0)) for \(Self.subject(of: row))" }
+    }
+  }
+
+  private static func subject(of row: LoggedCoverage) -> String {
+    // A scope that is no filter is shown as it is written.
+    let words = (try? Filter(json: row.scope.utf8)).map { ScopeWords.text($0) }
+    return (words ?? SafeText.line(row.scope, cells: 60)) + " at "
+      + SafeText.line(row.relay.description, cells: 60)
   }
 }

@@ -13,7 +13,7 @@ enum SyncCommand: Command {
     examples: ["skep sync", "skep sync --follow --group general"])
 
   static func run(_ context: Context) async throws -> ExitCode {
-    let groups = SyncRun.groups(context)
+    let groups = try context.groups()
     let plan = try SyncRun.plan(context, groups.map { .groups($0) } ?? .community)
     var wish = RunningCommunity.Wish()
     wish.options.groups = groups
@@ -40,15 +40,14 @@ enum MirrorCommand: Command {
 
   static func run(_ context: Context) async throws -> ExitCode {
     let url = try relayURL(context)
-    let groups = SyncRun.groups(context)
+    let groups = try context.groups()
     let isEverything = context.invocation.has("all")
     if isEverything && groups != nil {
       throw context.usage("--all and --group exclude each other")
     }
     var plan = try SyncRun.plan(
       context, isEverything ? .everything : groups.map { .groups($0) } ?? .community)
-    plan.since = try context.time("since")
-    plan.until = try context.time("until")
+    (plan.since, plan.until) = try context.span()
     var wish = RunningCommunity.Wish()
     wish.options.groups = groups
     wish.options.isEverything = isEverything

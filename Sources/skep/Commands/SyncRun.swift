@@ -1,4 +1,5 @@
 import EventLog
+import HotCache
 import Nostr
 import SyncCore
 import SyncEngine
@@ -20,7 +21,7 @@ struct SyncRun {
   func run(_ plan: SyncPlan) async throws -> ExitCode {
     let code: ExitCode
     do {
-      code = context.invocation.has("follow") ? try await follow() : try await once(plan)
+      code = context.invocation.has("follow") ? try await follow(plan) : try await once(plan)
     } catch {
       await community.close()
       if let code = context.stop.code { return code }
@@ -40,11 +41,6 @@ struct SyncRun {
     return plan
   }
 
-  static func groups(_ context: Context) -> [Text]? {
-    let words = context.invocation.values("group")
-    return words.isEmpty ? nil : words.map { Text($0) }
-  }
-
   // MARK: Once
 
   private func once(_ plan: SyncPlan) async throws -> ExitCode {
@@ -62,10 +58,14 @@ struct SyncRun {
       context.talk.say("\(SafeText.line(relay.url.description, cells: 60)): \(skew)")
     }
     switch result {
-    case .failure(.keyNeeded(let relay, _)) where community.keyProblem != nil:
-      throw needsKey(relay)
-    case .failure(let error): throw Failure(error)
+    case .failure(let error):
+      try await reportFailure(error, plan)
+      if case .keyNeeded(let relay, _) = error, community.keyProblem != nil {
+        throw needsKey(relay)
+      }
+      throw Failure(error)
     case .success(let summary):
+      try nameUnknownGroups()
       try report(summary)
       return summary.isComplete ? .done : .unproved
     }
@@ -75,6 +75,23 @@ struct SyncRun {
   private func needsKey(_ relay: RelayURL) -> Failure {
     let why = community.keyProblem.map { Failure($0).message } ?? "there is no key"
     return Failure(.key, "\(relay) asks who you are: \(why)")
+  }
+
+  /// A group that no relay has heard of is complete without a message, which a slip of the finger
+  /// must not look like.
+  private func nameUnknownGroups() throws {
+    guard let wanted = try context.groups() else { return }
+    let time = context.clock.now()
+    for id in wanted {
+      let isKnown = try community.store.views.read { view throws(CacheError) -> Bool in
+        if try view.group(id, now: time) != nil { return true }
+        return try !view.query([Filter.group(id)], now: time, limit: 1).isEmpty
+      }
+      if !isKnown {
+        context.talk.say(
+          "no relay knows a group “\(SafeText.line(id, cells: 60))”: is its id right?")
+      }
+    }
   }
 
   /// Shows how far the engine has come until it is cancelled.
@@ -100,9 +117,41 @@ struct SyncRun {
     for line in try CommunitySettings(community.store.reader).offerLines { context.talk.say(line) }
   }
 
+  /// A run that came to nothing ends with a summary too: nothing of what was asked is proved.
+  private func reportFailure(_ error: EngineError, _ plan: SyncPlan) async throws {
+    guard context.wantsJSON else { return }
+    let reasons: [(relay: RelayURL, why: Text)]
+    switch error {
+    case .noRelayReached(let relays): reasons = relays
+    case .keyNeeded(let relay, let why): reasons = [(relay: relay, why: why)]
+    case .stopped: reasons = community.settings.relays.map { (relay: $0, why: "stopped") }
+    default: return
+    }
+    var summary = SyncSummary()
+    summary.isComplete = false
+    let progress = await community.engine.status().progress
+    (summary.stored, summary.duplicates) = (progress.stored, progress.duplicates)
+    try countOutbox(in: &summary)
+    let (from, to) = (plan.since ?? 0, plan.until ?? context.clock.now())
+    let scopes = try context.groups()?.map { Scope(Filter.group($0)) } ?? [Scope(Filter())]
+    for (relay, why) in reasons {
+      summary.relays[relay] = why
+      summary.gaps += scopes.map {
+        CoverageGap(relay: relay, scope: $0, from: from, to: to, why: why)
+      }
+    }
+    try report(summary)
+  }
+
+  private func countOutbox(in summary: inout SyncSummary) throws {
+    for delivery in try community.store.reader.deliveries(includingSent: false) {
+      if delivery.state.isOpen { summary.queued += 1 } else { summary.failed += 1 }
+    }
+  }
+
   // MARK: Following
 
-  private func follow() async throws -> ExitCode {
+  private func follow(_ plan: SyncPlan) async throws -> ExitCode {
     let patience = try context.duration("fail-after")
     let engine = community.engine
     await engine.start()
@@ -114,11 +163,13 @@ struct SyncRun {
       let status = await engine.status()
       if status.relays.contains(where: { $0.state == .ready }) { reachedAt = clock.now }
       if let patience, reachedAt.duration(to: clock.now) > patience {
-        let reasons = status.relays.map { "\($0.url): \($0.lastError ?? "no answer")" }
+        let reasons = status.relays.map { (relay: $0.url, why: $0.lastError ?? "no answer") }
+        try await reportFailure(.noRelayReached(reasons), plan)
         throw Failure(
           .noRelay,
           "no relay was reached for \(Progress.time(Progress.seconds(patience))): "
-            + SafeText.line(reasons.joined(separator: "; "), cells: 300))
+            + SafeText.line(
+              reasons.map { "\($0.relay): \($0.why)" }.joined(separator: "; "), cells: 300))
       }
       // A cancelled sleep is the signal that ends the loop.
       try? await Task.sleep(for: .seconds(1))

@@ -1,5 +1,5 @@
 /// How the program ends; scripts rely on the numbers.
-enum ExitCode: Int32, Sendable {
+enum ExitCode: Int32, Sendable, CaseIterable {
   case done = 0
   /// Something failed for part of the input, and each part was named.
   case partial = 1

@@ -4,9 +4,11 @@ import SyncCore
 
 /// The rows that more than one command prints.
 enum Rows {
-  static func gap(_ gap: CoverageGap) -> JSON {
+  static func gap(_ gap: CoverageGap) -> JSON { Rows.gap(OpenSpan(gap)) }
+
+  static func gap(_ gap: OpenSpan) -> JSON {
     [
-      "relay": JSON(gap.relay.description), "scope": .raw(gap.scope.filter.json()),
+      "relay": JSON(gap.relay?.description), "scope": .raw(gap.scope.filter.json()),
       "group": JSON(gap.scope.group), "from": JSON(gap.from), "to": JSON(gap.to),
       "why": .text(gap.why),
     ]
@@ -53,10 +55,12 @@ enum Rows {
       })
   }
 
-  static func gapLine(_ gap: CoverageGap) -> String {
-    let place = gap.scope.group.map { "group \(SafeText.line($0, cells: 40))" } ?? "all"
+  static func gapLine(_ gap: CoverageGap) -> String { gapLine(OpenSpan(gap)) }
+
+  static func gapLine(_ gap: OpenSpan) -> String {
+    let place = gap.relay.map { " at " + SafeText.line($0.description, cells: 60) } ?? ""
     return
-      "\(SafeText.line(gap.relay.description, cells: 60)) \(place): \(span(gap.from, gap.to)),"
+      "\(ScopeWords.text(gap.scope.filter))\(place): \(span(gap.from, gap.to)),"
       + " \(SafeText.line(gap.why, cells: 120))"
   }
 

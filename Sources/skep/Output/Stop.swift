@@ -3,9 +3,9 @@ import Platform
 
 /// The request to stop that SIGINT, SIGTERM and SIGHUP make.
 ///
-/// The signals are blocked everywhere and taken by one thread, so that no handler runs in the
-/// middle of anything. The first one cancels the command, which then finishes what it must and
-/// returns; a second one ends the process at once, which loses nothing that was committed.
+/// A handler does no more than write the signal's number into a pipe, from which one thread takes
+/// it. The first one cancels the command, which then finishes what it must and returns; a second
+/// one ends the process at once, which loses nothing that was committed.
 final class Stop: Sendable {
   private let state = Lock(State())
   /// Readable once a stop was asked for, for whoever waits in `poll`.
@@ -50,20 +50,46 @@ final class Stop: Sendable {
     action?()
   }
 
-  /// Takes the signals over. Called first of all, while there is only one thread, because threads
-  /// inherit what is blocked.
+  // The only place that a handler can reach.
+  nonisolated(unsafe) private static var signalDescriptor: Int32 = -1
+
+  /// Takes the signals over. Called first of all, while there is only one thread.
+  ///
+  /// Blocking them and waiting would not do: the runtime parks the main thread with every signal
+  /// let through, and there a signal without a handler ends the process.
   func takeSignals() {
     signal(SIGPIPE, SIG_IGN)
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    for number in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, number) }
-    pthread_sigmask(SIG_BLOCK, &signals, nil)
+    var pair: [Int32] = [-1, -1]
+    let made = pipe(&pair)
+    precondition(made == 0, "a pipe could not be made")
+    Self.signalDescriptor = pair[1]
     let executor = ThreadExecutor()
-    Task { await SignalWatch(executor: executor, stop: self).watch(signals) }
+    let descriptor = pair[0]
+    Task { await SignalWatch(executor: executor, stop: self).watch(descriptor) }
+    for number in [SIGINT, SIGTERM, SIGHUP] { handle(number) }
+  }
+
+  private func handle(_ number: Int32) {
+    var before = sigaction()
+    sigaction(number, nil, &before)
+    // Whoever says nohup wants the program to outlive its terminal.
+    let isIgnored =
+      unsafeBitCast(before.__sigaction_handler.sa_handler, to: Int.self)
+      == unsafeBitCast(SIG_IGN, to: Int.self)
+    if number == SIGHUP, isIgnored { return }
+    var action = sigaction()
+    action.sa_flags = SA_RESTART
+    action.__sigaction_handler.sa_handler = { number in
+      let kept = errno
+      var byte = UInt8(truncatingIfNeeded: number)
+      _ = write(Stop.signalDescriptor, &byte, 1)
+      errno = kept
+    }
+    sigaction(number, &action, nil)
   }
 }
 
-/// The thread that waits for signals.
+/// The thread that takes signals.
 private actor SignalWatch {
   private let executor: ThreadExecutor
   private let stop: Stop
@@ -75,12 +101,11 @@ private actor SignalWatch {
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  func watch(_ signals: sigset_t) {
-    var signals = signals
+  func watch(_ descriptor: Int32) {
+    var number: UInt8 = 0
     while true {
-      var number: Int32 = 0
-      guard sigwait(&signals, &number) == 0 else { continue }
-      let code: ExitCode = number == SIGINT ? .interrupted : .terminated
+      guard read(descriptor, &number, 1) == 1 else { continue }
+      let code: ExitCode = Int32(number) == SIGINT ? .interrupted : .terminated
       if stop.isRequested { _exit(code.rawValue) }
       stop.request(code)
     }

@@ -2,6 +2,8 @@ import Glibc
 import Platform
 
 /// The program's stderr: talk and progress, never data.
+///
+/// Whatever is said is made fit for a terminal here, because it may quote a relay or a file.
 final class Talk {
   private let isQuiet: Bool
   let isVerbose: Bool
@@ -34,7 +36,7 @@ final class Talk {
     let now = started.duration(to: .now)
     guard progressCells == 0 || now - lastProgress >= .milliseconds(100) else { return }
     lastProgress = now
-    let line = CellWidth.clamp(text(), to: max(20, Self.columns() - 1))
+    let line = SafeText.line(text(), cells: max(20, Self.columns() - 1))
     write("\r" + line + String(repeating: " ", count: max(0, progressCells - CellWidth.of(line))))
     progressCells = CellWidth.of(line)
   }
@@ -47,7 +49,7 @@ final class Talk {
 
   private func put(_ text: String) {
     endProgress()
-    write(text + "\n")
+    write(SafeText.line(text) + "\n")
   }
 
   private func write(_ text: String) {

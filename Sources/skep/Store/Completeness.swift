@@ -77,9 +77,68 @@ struct Completeness {
   /// Whether relays were proved to have been read for all of a gap that another one left: what one
   /// replica lacks or refuses takes nothing from the others.
   private func isProved(_ gap: CoverageGap) -> Bool {
-    let intervals = proved.filter { ScopeRelation.contains($0.scope.filter, gap.scope.filter) }
+    Self.covers(proved, gap)
+  }
+
+  private static func covers(_ rows: [ProvedScope], _ gap: CoverageGap) -> Bool {
+    let intervals = rows.filter { ScopeRelation.contains($0.scope.filter, gap.scope.filter) }
       .flatMap(\.intervals)
     return CoverageMap(intervals).contains(from: gap.from, to: gap.to)
+  }
+
+  /// What stands in the way where no relay was ever asked for anything that the filter touches.
+  func unasked(_ filter: Filter, relays: [RelayURL]) -> [OpenSpan] {
+    let (scope, from, to) = (Scope(filter), max(filter.since ?? 0, 0), filter.until ?? now)
+    if relays.isEmpty {
+      return [
+        OpenSpan(relay: nil, scope: scope, from: from, to: to, why: "there is no relay to ask")
+      ]
+    }
+    return relays.map {
+      OpenSpan(relay: $0, scope: scope, from: from, to: to, why: "nothing of it was proved yet")
+    }
+  }
+
+  /// Every span that is not proved, by relay: what is recorded, what no query has covered, and the
+  /// groups of which nothing was proved at all.
+  ///
+  /// The time since the newest proof is not among them: of that a relay must be asked first.
+  func open(relays: [RelayURL], groups: [Text]) -> [OpenSpan] {
+    if relays.isEmpty, proved.isEmpty { return unasked(Filter(), relays: []) }
+    return relays.flatMap { relay in
+      let rows = proved.filter { $0.relay == relay }
+      // What this relay was proved to have been read for is no gap, whenever it was asked again.
+      let known = recorded.filter { $0.relay == relay && !Self.covers(rows, $0) }
+      var spans = known.map { OpenSpan($0) }
+      if rows.isEmpty && known.isEmpty { return unasked(Filter(), relays: [relay]) }
+      for row in rows {
+        spans += holes([row], for: row.scope, beside: known)
+      }
+      for group in groups { spans += unproved(group, rows, known, relay) }
+      return spans
+    }
+  }
+
+  private func unproved(
+    _ group: Text, _ rows: [ProvedScope], _ known: [CoverageGap], _ relay: RelayURL
+  ) -> [OpenSpan] {
+    let classes = [SyncScopes.contentKinds, SyncScopes.controlKinds, SyncScopes.moderationKinds]
+      .map { Filter.group(group, kinds: $0) }
+    let missing = classes.filter { filter in
+      !rows.contains { ScopeRelation.contains($0.scope.filter, filter) }
+        && !known.contains { ScopeRelation.contains($0.scope.filter, filter) }
+    }
+    // A group of which nothing was asked is one line, not three.
+    let told = missing.count == classes.count ? [Filter.group(group)] : missing
+    return told.flatMap { unasked($0, relays: [relay]) }
+  }
+
+  private func holes(
+    _ rows: [ProvedScope], for scope: Scope, beside known: [CoverageGap]
+  ) -> [OpenSpan] {
+    Self.missing(rows, from: 0, to: nil).filter { hole in
+      !known.contains { $0.scope == hole.scope && $0.from <= hole.to && $0.to >= hole.from }
+    }.map { OpenSpan($0) }
   }
 
   /// The spans that no relay was proved to have been read for. Without an upper bound the answer

@@ -1,0 +1,55 @@
+import Nostr
+import SyncCore
+
+/// A span of time of which nobody can say that all of it is here.
+struct OpenSpan: Equatable {
+  /// Nil where there is no relay that could be asked.
+  let relay: RelayURL?
+  let scope: Scope
+  let from: Timestamp
+  let to: Timestamp
+  let why: Text
+
+  init(relay: RelayURL?, scope: Scope, from: Timestamp, to: Timestamp, why: Text) {
+    self.relay = relay
+    self.scope = scope
+    self.from = from
+    self.to = to
+    self.why = why
+  }
+
+  init(_ gap: CoverageGap) {
+    self.init(relay: gap.relay, scope: gap.scope, from: gap.from, to: gap.to, why: gap.why)
+  }
+}
+
+/// What a scope is about, in a person's words.
+enum ScopeWords {
+  static func text(_ filter: Filter) -> String {
+    if filter.tags.isEmpty, filter.authors == nil, filter.ids == nil {
+      guard let kinds = filter.kinds else { return "everything" }
+      if kinds == [.groupMetadata] { return "the list of groups" }
+      if kinds == [.profile] { return "profiles" }
+    }
+    if let authors = filter.authors, filter.kinds == [.profile], filter.tags.isEmpty {
+      return authors.count == 1 ? "the profile of 1 person" : "profiles of \(authors.count) people"
+    }
+    if filter.tags.count == 1, filter.ids == nil, filter.authors == nil {
+      for (letter, values) in filter.tags where values.count == 1 {
+        let name = SafeText.line(values[0], cells: 40)
+        if letter == UInt8(ascii: "d") { return "the state of \(name)" }
+        if letter == UInt8(ascii: "h") { return part(filter.kinds) + " of \(name)" }
+      }
+    }
+    return SafeText.line(String(decoding: filter.json(), as: UTF8.self), cells: 60)
+  }
+
+  private static func part(_ kinds: [EventKind]?) -> String {
+    guard let kinds else { return "all" }
+    let set = Set(kinds)
+    if set == Set(SyncScopes.contentKinds) { return "messages" }
+    if set == Set(SyncScopes.controlKinds) { return "reactions, edits and deletions" }
+    if set == Set(SyncScopes.moderationKinds) { return "moderation" }
+    return "kinds " + kinds.map { String($0.number) }.joined(separator: ", ")
+  }
+}
