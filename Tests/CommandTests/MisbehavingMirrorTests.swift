@@ -151,7 +151,8 @@ struct MisbehavingMirrorTests {
   @Test func `an end that never comes leaves a gap, and the events that came`() async throws {
     let skep = try SkepProcess()
     let events = try Scripted.messages(30, until: Scripted.now() - 60)
-    let relay = try MisbehavingRelay(skep.scratch, events: events, ["endless_kinds": [9]])
+    let relay = try MisbehavingRelay(
+      skep.scratch, events: events, ["endless_kinds": [9], "notice_for_kindless": true])
     let outcome = try await skep.runAside("mirror", relay.url, "--group", "den", "--json")
     #expect(outcome.code == 4, "\(outcome.text)")
     let told = try gaps(outcome)
@@ -178,7 +179,8 @@ struct MisbehavingMirrorTests {
     let reaction = try Scripted.event(
       "bob", 7, [["h", "den"], ["e", Text(messages[0].id.hex)]], "+", at: end)
     let relay = try MisbehavingRelay(
-      skep.scratch, events: messages + [reaction], ["notice_for_kinds": [7]])
+      skep.scratch, events: messages + [reaction],
+      ["notice_for_kinds": [7], "notice_for_kindless": true])
     let outcome = try await skep.runAside("mirror", relay.url, "--group", "den", "--json")
     #expect(outcome.code == 4, "\(outcome.text)")
     let told = try gaps(outcome)

@@ -213,7 +213,7 @@ import Testing
     let status = try #require(try skep.run("status", "--json").rows().first)
     #expect((status["gaps"] as? [Any])?.isEmpty == true)
     let told = try skep.run("status").text
-    #expect(told.contains("proved     messages of general at \(relay.url): the beginning to"))
+    #expect(told.contains("proved     all of general at \(relay.url): the beginning to"))
     #expect(
       try skep.run("chat", "--offline", stdin: "/gaps\n").text.hasPrefix("no gap is known"))
 
