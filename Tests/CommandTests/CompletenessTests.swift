@@ -59,16 +59,17 @@ import Testing
     func gap(_ relay: RelayURL) -> CoverageGap {
       CoverageGap(relay: relay, scope: Scope(general), from: 0, to: 950, why: "stopped")
     }
-    func open(_ coverage: [LoggedCoverage], _ gaps: [CoverageGap]) -> [CoverageGap] {
-      Completeness(coverage: coverage, gaps: gaps, now: 1000).openGaps
+    func told(_ proof: LoggedCoverage, _ gap: CoverageGap) -> [OpenSpan] {
+      Completeness(coverage: [proof], gaps: [gap], now: 1000).open(relays: [gap.relay], groups: [])
     }
-    let left = open([try coverage(Filter(), [(0, 900)])], [gap(relay), gap(other)])
-    #expect(left.map(\.from) == [901, 0])
-    #expect(left.map(\.to) == [950, 950])
+    let wide = try coverage(Filter(), [(0, 900)])
+    #expect(told(wide, gap(relay)).map(\.from) == [901])
+    #expect(told(wide, gap(relay)).map(\.to) == [950])
+    #expect(told(wide, gap(other)) == [OpenSpan(gap(other))])
     // A narrower proof, or one of the same scope that the gap came after, closes nothing.
     let narrow = Filter.group("general", kinds: [.reaction])
-    #expect(open([try coverage(narrow, [(0, 960)])], [gap(relay)]) == [gap(relay)])
-    #expect(open([try coverage(general, [(0, 960)])], [gap(relay)]) == [gap(relay)])
+    #expect(told(try coverage(narrow, [(0, 960)]), gap(relay)) == [OpenSpan(gap(relay))])
+    #expect(told(try coverage(general, [(0, 960)]), gap(relay)) == [OpenSpan(gap(relay))])
   }
 
   @Test func `a time after the newest proof is not proved`() throws {
@@ -162,12 +163,15 @@ import Testing
     #expect(spans == [OpenSpan(gap)])
   }
 
-  @Test func `a span that was proved stays so when it is asked for again in vain`() throws {
+  @Test func `a doubt about a second that was proved before is told by status and query alike`()
+    throws
+  {
     let gap = CoverageGap(
-      relay: try #require(Self.relay), scope: Scope(Filter()), from: 0, to: 800,
-      why: "stopped before the end")
-    #expect(try open([try coverage(Filter(), [(0, 900)])], gaps: [gap]) == [])
-    #expect(try open([try coverage(Filter(), [(0, 700)])], gaps: [gap]) == [OpenSpan(gap)])
+      relay: try #require(Self.relay), scope: Scope(Filter()), from: 800, to: 800,
+      why: "an event that is not what it says")
+    let proof = try coverage(Filter(), [(0, 900)])
+    #expect(try open([proof], gaps: [gap]) == [OpenSpan(gap)])
+    #expect(verdict([proof], gaps: [gap], on: Filter()) == .init(isComplete: false, gaps: [gap]))
   }
 
   @Test func `a scope is told in words`() throws {

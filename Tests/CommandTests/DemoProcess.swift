@@ -33,6 +33,15 @@ final class DemoProcess {
 }
 
 extension SkepProcess {
+  /// A home with a whole mirror of a demo relay that is gone.
+  static func withMirror() throws -> SkepProcess {
+    let skep = try SkepProcess()
+    let relay = try DemoProcess(skep)
+    #expect(try skep.run("mirror", relay.url, "--all").code == 0)
+    try relay.stop()
+    return skep
+  }
+
   /// Fills a community with a made-up one, as if from an archive: 600 events, the group `general`
   /// among them.
   func importDemo(community: String = "ws://127.0.0.1:9") throws {

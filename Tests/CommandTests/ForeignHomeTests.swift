@@ -16,7 +16,10 @@ struct ForeignHomeTests {
       self.skep = skep
       outputs = try SkepProcess.Scratch()
       program = outputs.path + "/skep"
-      try FileManager.default.copyItem(atPath: SkepProcess.binary, toPath: program)
+      // Copied by another process: a neighbour that is started meanwhile would inherit the file while
+      // it is written to, and what is written to cannot be started.
+      let copied = try skep.start([SkepProcess.binary, program], program: "/bin/cp").finish()
+      try #require(copied.code == 0, "\(copied.stderr)")
       try #require(chmod(program, 0o755) == 0 && chmod(outputs.path, 0o755) == 0)
       try #require(chmod(skep.scratch.path, 0o755) == 0)
     }

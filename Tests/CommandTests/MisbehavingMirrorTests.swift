@@ -62,10 +62,7 @@ struct MisbehavingMirrorTests {
   @Test func `a keyset cursor proves a second denser than a page`() async throws {
     let skep = try SkepProcess()
     let end = Scripted.now() - 60
-    let events =
-      try Scripted.messages(700, perSecond: 700, until: end - 100)
-      + Scripted.messages(50, group: "later", until: end)
-      + Scripted.messages(50, group: "earlier", until: end - 200)
+    let events = try Scripted.aroundDenseSecond(until: end)
     let relay = try MisbehavingRelay(
       skep.scratch, events: events,
       ["keyset": true, "document": ["supported_extensions": ["before_id"]]])

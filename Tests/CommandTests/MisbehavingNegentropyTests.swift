@@ -32,10 +32,7 @@ struct MisbehavingNegentropyTests {
   @Test func `a second denser than a page is proved by reconciliation`() async throws {
     let skep = try SkepProcess()
     let end = Scripted.now() - 60
-    let events =
-      try Scripted.messages(700, perSecond: 700, until: end - 100)
-      + Scripted.messages(50, group: "later", until: end)
-      + Scripted.messages(50, group: "earlier", until: end - 200)
+    let events = try Scripted.aroundDenseSecond(until: end)
     let relay = try MisbehavingRelay(
       skep.scratch, events: events, ["negentropy": "served", "document": Self.document])
     let outcome = try await skep.runAside("mirror", relay.url, "--all", "--json")

@@ -102,6 +102,13 @@ enum Scripted {
     }
   }
 
+  /// 700 messages of the second 100 before `end`, and 50 in other groups on either side of it.
+  static func aroundDenseSecond(until end: Timestamp) throws -> [Event] {
+    try messages(700, perSecond: 700, until: end - 100)
+      + messages(50, group: "later", until: end)
+      + messages(50, group: "earlier", until: end - 200)
+  }
+
   /// The same event with other words under its id and signature.
   static func forged(_ event: Event) -> Event {
     Event(

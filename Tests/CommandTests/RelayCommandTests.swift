@@ -94,10 +94,7 @@ import Testing
   }
 
   @Test func `a replica serves the copy and takes nothing`() throws {
-    let skep = try SkepProcess()
-    let relay = try DemoProcess(skep)
-    _ = try skep.run("mirror", relay.url, "--all")
-    try relay.stop()
+    let skep = try SkepProcess.withMirror()
     let serving = try skep.start(["serve", "--listen", "127.0.0.1:0", "--json"])
     let line = try serving.waitForLine()
     let row = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
@@ -148,10 +145,7 @@ import Testing
   }
 
   @Test func `a channel's page has the rows of the contract`() throws {
-    let skep = try SkepProcess()
-    let relay = try DemoProcess(skep)
-    _ = try skep.run("mirror", relay.url, "--all")
-    try relay.stop()
+    let skep = try SkepProcess.withMirror()
     let rows = try skep.run(
       "chat", "--offline", "--json", stdin: "/channels\n/open general\n/members\n/show #1\n"
     ).rows()
@@ -186,10 +180,7 @@ import Testing
 
   // F194: a number that is left out is a number, and not none.
   @Test func `a page without a number is twenty messages`() throws {
-    let skep = try SkepProcess()
-    let relay = try DemoProcess(skep)
-    _ = try skep.run("mirror", relay.url, "--all")
-    try relay.stop()
+    let skep = try SkepProcess.withMirror()
     let rows = try skep.run(
       "chat", "--offline", "--json", stdin: "/open general\n/history\n/history 3 --before #1\n"
     ).rows()
@@ -247,10 +238,7 @@ import Testing
   }
 
   @Test func `channels that fit one word are told apart by number and id`() throws {
-    let skep = try SkepProcess()
-    let relay = try DemoProcess(skep)
-    _ = try skep.run("mirror", relay.url, "--all")
-    try relay.stop()
+    let skep = try SkepProcess.withMirror()
     let rows = try skep.run(
       "chat", "--offline", "--json", stdin: "/open G\n/open #2\n/open #99\n"
     ).rows()

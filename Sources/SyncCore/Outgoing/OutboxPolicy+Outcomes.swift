@@ -116,11 +116,22 @@ extension OutboxPolicy {
     }
   }
 
-  private mutating func refuse(_ id: MessageID, _ text: Text) {
+  private mutating func refuse(_ id: MessageID, _ text: Text) { end(id, as: .refused, text) }
+
+  /// Nothing is tried any more unless the user asks for it.
+  private mutating func end(_ id: MessageID, as state: DeliveryState, _ text: Text) {
     change(id) { delivery in
-      delivery.state = .refused
+      delivery.state = state
       delivery.reason = text
       delivery.nextAttemptAt = nil
+    }
+  }
+
+  /// It goes again, signed anew.
+  private mutating func requeue(_ id: MessageID, _ text: Text) {
+    change(id) { delivery in
+      delivery.state = .queued
+      delivery.reason = text
     }
   }
 
@@ -130,32 +141,18 @@ extension OutboxPolicy {
       entry.item.createdAt < wall - dateWindow
     else {
       // No window is known that the date would lie outside of: whose clock is wrong is for the user.
-      return change(id) { delivery in
-        delivery.state = .expired
-        delivery.reason = text
-        delivery.nextAttemptAt = nil
-      }
+      return end(id, as: .expired, text)
     }
-    change(id) { delivery in
-      delivery.state = .queued
-      delivery.reason = text
-    }
+    requeue(id, text)
   }
 
   private mutating func refusedForReferences(_ id: MessageID, _ text: Text) {
     entries[id]?.wasRefusedForReferences = true
     guard isRedating, entries[id]?.refreshes == 0 else {
       // Fresh references did not help: the relay and the local copy differ.
-      return change(id) { delivery in
-        delivery.state = .expired
-        delivery.reason = text
-        delivery.nextAttemptAt = nil
-      }
+      return end(id, as: .expired, text)
     }
-    change(id) { delivery in
-      delivery.state = .queued
-      delivery.reason = text
-    }
+    requeue(id, text)
   }
 
   mutating func unanswered(

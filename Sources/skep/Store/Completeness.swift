@@ -32,29 +32,14 @@ struct Completeness {
     self.now = now
   }
 
-  /// The recorded gaps without what the same relay was proved to have been read of in a wider scope:
-  /// a walk over one group that was stopped leaves no gap where all groups were read.
-  var openGaps: [CoverageGap] {
-    recorded.flatMap { gap -> [CoverageGap] in
-      var map = GapMap([GapMap.Entry(from: gap.from, to: gap.to, why: gap.why)])
-      for row in proved where row.relay == gap.relay && row.scope != gap.scope {
-        guard ScopeRelation.contains(row.scope.filter, gap.scope.filter) else { continue }
-        for interval in row.intervals { map.subtract(from: interval.from, to: interval.to) }
-      }
-      return map.entries.map { left in
-        CoverageGap(
-          relay: gap.relay, scope: gap.scope, from: left.from, to: left.to, why: left.why)
-      }
-    }
-  }
-
   /// The verdict on the answer to `filter`, over the scopes that it touches.
   func verdict(on filter: Filter) -> Verdict {
     let from = max(filter.since ?? 0, 0)
     let touched = proved.filter { ScopeRelation.overlap($0.scope.filter, filter) }
     let touchedGaps = recorded.filter { gap in
       ScopeRelation.overlap(gap.scope.filter, filter) && gap.to >= from
-        && gap.from <= filter.until ?? .init(.max) && !isProved(gap)
+        && gap.from <= filter.until ?? .init(.max)
+        && !Self.left(of: [gap], beside: proved).isEmpty
     }
     let scopes = Dictionary(grouping: touched, by: \.scope.key)
     var gaps = touchedGaps
@@ -74,16 +59,23 @@ struct Completeness {
     return Verdict(isComplete: !touched.isEmpty && gaps.isEmpty, gaps: gaps)
   }
 
-  /// Whether relays were proved to have been read for all of a gap that another one left: what one
-  /// replica lacks or refuses takes nothing from the others.
-  private func isProved(_ gap: CoverageGap) -> Bool {
-    Self.covers(proved, gap)
-  }
-
-  private static func covers(_ rows: [ProvedScope], _ gap: CoverageGap) -> Bool {
-    let intervals = rows.filter { ScopeRelation.contains($0.scope.filter, gap.scope.filter) }
-      .flatMap(\.intervals)
-    return CoverageMap(intervals).contains(from: gap.from, to: gap.to)
+  /// What is left of recorded gaps beside proofs of other relays, and of wider scopes: what one
+  /// replica lacks takes nothing from the others, and what all groups were read for is there.
+  ///
+  /// A proof of the same relay and scope closes nothing: it was written before the gap, which a
+  /// failed attempt alone does not leave where something was proved.
+  private static func left(of gaps: [CoverageGap], beside rows: [ProvedScope]) -> [CoverageGap] {
+    gaps.flatMap { gap -> [CoverageGap] in
+      var map = GapMap([GapMap.Entry(from: gap.from, to: gap.to, why: gap.why)])
+      for row in rows where row.relay != gap.relay || row.scope != gap.scope {
+        guard ScopeRelation.contains(row.scope.filter, gap.scope.filter) else { continue }
+        for interval in row.intervals { map.subtract(from: interval.from, to: interval.to) }
+      }
+      return map.entries.map { entry in
+        CoverageGap(
+          relay: gap.relay, scope: gap.scope, from: entry.from, to: entry.to, why: entry.why)
+      }
+    }
   }
 
   /// What stands in the way where no relay was ever asked for anything that the filter touches.
@@ -107,8 +99,7 @@ struct Completeness {
     if relays.isEmpty, proved.isEmpty { return unasked(Filter(), relays: []) }
     return relays.flatMap { relay in
       let rows = proved.filter { $0.relay == relay }
-      // What this relay was proved to have been read for is no gap, whenever it was asked again.
-      let known = recorded.filter { $0.relay == relay && !Self.covers(rows, $0) }
+      let known = Self.left(of: recorded.filter { $0.relay == relay }, beside: rows)
       var spans = known.map { OpenSpan($0) }
       if rows.isEmpty && known.isEmpty { return unasked(Filter(), relays: [relay]) }
       for row in rows {
