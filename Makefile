@@ -27,11 +27,13 @@ release: setup ## builds the programs with optimisation
 	@$(quiet) release $(release)
 
 # Suites that keep real deadlines run apart from those that compute, which would starve them on few cores.
+deadlines = SyncEngineTests\.(Resilience|Following|BlockedStore)Tests
 tests = timeout -k 10 600 $(SWIFT) test --skip-build --disable-xctest
 
 test: build ## runs every test but those against foreign relays
 	@$(quiet) test $(tests) --skip 'SyncEngineTests|CommandTests'
-	@$(quiet) test-engine $(tests) --filter SyncEngineTests
+	@$(quiet) test-engine $(tests) --filter SyncEngineTests --skip '$(deadlines)'
+	@$(quiet) test-deadlines $(tests) --filter '$(deadlines)'
 	@$(quiet) test-commands $(tests) --filter CommandTests
 
 lint: ## checks the format of all Swift files

@@ -111,14 +111,19 @@ final class EngineWorld: Sendable {
     await host.announce(events)
   }
 
-  /// The ids that the relay itself holds and that match.
-  func held(_ filter: Filter = Filter()) async -> Set<EventID> {
+  /// The events that the relay itself holds and that match.
+  func events(_ filter: Filter = Filter()) async -> [Event] {
     await host.ask { machine in
       // A store in memory does not fail.
       let page = try? machine.store.page(
         PageRequest(filter: filter, eventsMax: 1_000_000), where: { _ in true })
-      return Set(page?.events.map(\.id) ?? [])
+      return page?.events ?? []
     }
+  }
+
+  /// The ids of those.
+  func held(_ filter: Filter = Filter()) async -> Set<EventID> {
+    Set(await events(filter).map(\.id))
   }
 }
 
