@@ -26,12 +26,15 @@ build: setup ## builds everything for debugging, tests included
 release: setup ## builds the programs with optimisation
 	@$(quiet) release $(release)
 
-# Suites that keep real deadlines run apart from those that compute, which would starve them on few cores.
+# Suites that speak through sockets or keep real deadlines run apart from those that compute, which would
+# starve them on few cores.
+sockets = RelaySocketTests|RelayServerTests
 deadlines = SyncEngineTests\.(Resilience|Following|BlockedStore)Tests
 tests = timeout -k 10 600 $(SWIFT) test --skip-build --disable-xctest
 
 test: build ## runs every test but those against foreign relays
-	@$(quiet) test $(tests) --skip 'SyncEngineTests|CommandTests'
+	@$(quiet) test $(tests) --skip '$(sockets)|SyncEngineTests|CommandTests'
+	@$(quiet) test-sockets $(tests) --filter '$(sockets)'
 	@$(quiet) test-engine $(tests) --filter SyncEngineTests --skip '$(deadlines)'
 	@$(quiet) test-deadlines $(tests) --filter '$(deadlines)'
 	@$(quiet) test-commands $(tests) --filter CommandTests
