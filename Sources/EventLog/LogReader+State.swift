@@ -117,6 +117,16 @@ extension LogReader {
     }
   }
 
+  /// The settings whose key begins with `prefix`, by key.
+  public func settings(prefix: String) throws(LogError) -> [(key: String, value: [UInt8])] {
+    try read { database, _ throws(LogError) in
+      try database.rows(
+        "SELECT key, value FROM setting WHERE substr(key, 1, ?) = ? ORDER BY key",
+        [.int(Int64(prefix.unicodeScalars.count)), .string(prefix)]
+      ) { (key: $0.text(0).string, value: $0.bytes(1)) }
+    }
+  }
+
   /// Every relay that was ever named, by address.
   public func relays() throws(LogError) -> [RelayURL] {
     try read { database, _ throws(LogError) in

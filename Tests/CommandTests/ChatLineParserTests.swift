@@ -17,6 +17,10 @@ import Testing
     ("/reply #2  two  words ", .reply(.number(2), "two  words")),
     ("/wait", .wait(.outbox)), ("/wait live", .wait(.live)), ("/wait 5", .wait(.time(.seconds(5)))),
     ("/profile", .profile(nil)), ("/profile Ada L", .profile("Ada L")),
+    ("/react #3 🐝", .react(.number(3), "🐝")), ("/unreact #3", .unreact(.number(3), nil)),
+    ("/edit #3 new text", .edit(.number(3), "new text")), ("/delete #3", .delete(.number(3))),
+    ("/activity", .activity), ("/block", .block(nil)), ("/block Ada L", .block("Ada L")),
+    ("/unblock Ada", .unblock("Ada")),
     ("/help /wait", .help("wait")), ("/quit", .quit),
   ])
   func `a line is understood`(line: String, expected: ChatLine) throws {
@@ -32,6 +36,8 @@ import Testing
     ("/thread", 8, "#n"), ("/thread x", 9, "#n"), ("/thread #0", 9, "#n"),
     ("/show 0123abc", 7, "8 digits"), ("/reply #2", 10, "text"), ("/reply  hi", 9, "#n"),
     ("/history 0", 10, "number"), ("/history 5 6", 12, "number"), ("/history --before", 18, "#n"),
+    ("/react #2", 10, "emoji"), ("/react 🐝", 8, "#n"), ("/edit #2", 9, "text"),
+    ("/unblock", 9, "name"), ("/react #2 🐝 🐝", 13, "end of the line"),
     ("/wait soon", 7, "outbox"), ("/quit now", 7, "end of the line"), ("/open", 6, "channel"),
   ])
   func `a bad line says where and what was expected`(

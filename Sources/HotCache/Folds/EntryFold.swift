@@ -9,7 +9,7 @@ import SyncCore
 /// rows are a set, and the set is the same for any order of the same events.
 enum EntryFold {
   /// Raised whenever rows of the same log would differ; a cache of another version is rebuilt.
-  static let version: UInt32 = 2
+  static let version: UInt32 = 3
 
   static func fold(_ entry: LogEntry, into batch: inout RowBatch) {
     let sequence = UInt64(clamping: entry.sequence.number)

@@ -21,7 +21,11 @@ enum GroupFold {
     if membershipKinds.contains(event.kind), let group = event.group {
       for tag in event.tags where tag.letter == UInt8(ascii: "p") {
         guard let member = tag.bytes32(1) else { continue }
-        batch.add(.membership(PublicKey(member), group: group), folded.entry)
+        let key: IndexKey =
+          event.kind == .memberAdded || event.kind == .memberRemoved
+          ? .membership(PublicKey(member), group: group, noticeBy: event.pubkey)
+          : .membershipCommands(PublicKey(member), group: group)
+        batch.add(key, folded.entry)
       }
     }
     if let source = folded.source, vouchedKinds.contains(event.kind) {
@@ -39,7 +43,7 @@ enum GroupFold {
   ]
 
   /// Kinds whose effect depends on the relay that served them.
-  private static let vouchedKinds: Set<EventKind> = membershipKinds.union([
+  static let vouchedKinds: Set<EventKind> = membershipKinds.union([
     .groupMetadata, .groupAdmins, .groupMembers, .groupRoles, .groupDeleteEvent,
   ])
 }

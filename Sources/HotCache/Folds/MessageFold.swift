@@ -14,7 +14,7 @@ enum MessageKinds {
 /// whatever root it names.
 enum MessageFold {
   static func fold(_ folded: FoldedEvent, into batch: inout RowBatch) {
-    guard MessageKinds.rows.contains(folded.event.kind),
+    guard folded.event.isMessage,
       let root = folded.event.place.root
     else { return }
     batch.add(.thread(root: root, group: folded.event.group), folded.entry)
@@ -22,6 +22,19 @@ enum MessageFold {
 }
 
 extension Event {
+  /// Whether it is a row of a timeline or a thread.
+  ///
+  /// Kind 40002 is a message where Buzz runs; older clients gave it to what lies over a message: an
+  /// `e` without a marker, and an object as content.
+  var isMessage: Bool {
+    guard MessageKinds.rows.contains(kind) else { return false }
+    guard kind == .messageV2, content.utf8.first == UInt8(ascii: "{"),
+      tags.contains(where: { $0.letter == UInt8(ascii: "e") && $0.count == 2 })
+    else { return true }
+    // What cannot be read as an object is text.
+    return (try? JSONValue.parse(content.utf8))?.members == nil
+  }
+
   /// Whether the message is shown in a thread and not in the timeline. A comment always is, even
   /// where it comments on something that is no event.
   var isThreadOnly: Bool { kind == .comment || place.isThreadOnly }

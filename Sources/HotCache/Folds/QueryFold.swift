@@ -72,7 +72,7 @@ private struct TagRoles {
         referenceCount += 1
       }
     }
-    if MessageKinds.rows.contains(event.kind) {
+    if event.isMessage {
       groupClass = event.isThreadOnly ? GroupClass.threadOnly : GroupClass.timeline
     }
   }

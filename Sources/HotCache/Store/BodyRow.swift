@@ -56,6 +56,9 @@ struct BodyRow: Sendable {
 
   var position: EventPosition { EventPosition(createdAt: createdAt, id: id) }
 
+  /// The number of the content's bytes.
+  var contentCount: Int { bytes.count - tagRange.upperBound }
+
   var content: Text { Text(utf8: bytes[tagRange.upperBound...]) }
 
   /// The tags in the form the rest of the program reads.

@@ -183,9 +183,20 @@ extension IndexKey {
     .reference(root.bytes.prefix, .thread, StableHash.value(group?.utf8 ?? [], salt: 1))
   }
 
-  static func membership(_ member: PublicKey, group: Text) -> IndexKey {
-    IndexKey(
-      space: IndexSpace.membership,
-      hash: StableHash.value(group.utf8, salt: member.bytes.prefix))
+  /// Notices, narrowed to who signed them: only the relay's own count, and nobody can bury those.
+  static func membership(
+    _ member: PublicKey, group: Text, noticeBy signer: PublicKey
+  ) -> IndexKey {
+    let bits = UInt32(truncatingIfNeeded: signer.bytes.prefix) & Reference.maskOfNarrowing
+    return IndexKey(
+      space: IndexSpace.membership, hash: membershipHash(member, group), sub: 1 << 28 | bits)
+  }
+
+  static func membershipCommands(_ member: PublicKey, group: Text) -> IndexKey {
+    IndexKey(space: IndexSpace.membership, hash: membershipHash(member, group))
+  }
+
+  private static func membershipHash(_ member: PublicKey, _ group: Text) -> UInt64 {
+    StableHash.value(group.utf8, salt: member.bytes.prefix)
   }
 }

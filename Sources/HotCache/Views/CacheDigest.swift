@@ -22,26 +22,33 @@ public struct CacheDigest: Hashable, Sendable, CustomStringConvertible {
 extension Reading {
   func digest() throws(StoreError) -> CacheDigest {
     var digest = CacheDigest()
-    let names = try addBodies(to: &digest)
-    try addIndex(to: &digest, names: names)
-    try addSmall(to: &digest)
+    let seen = try addBodies(to: &digest)
+    try addIndex(to: &digest, names: seen.names)
+    try addSmall(to: &digest, vouched: seen.vouched)
     return digest
   }
 
-  /// Returns what stands for a sequence: a hash of the event's id.
-  private func addBodies(to digest: inout CacheDigest) throws(StoreError) -> [UInt64: UInt64] {
+  private struct Seen {
+    /// What stands for a sequence: a hash of the event's id.
     var names: [UInt64: UInt64] = [:]
+    /// The events whose effect depends on who served them.
+    var vouched: Set<EventID> = []
+  }
+
+  private func addBodies(to digest: inout CacheDigest) throws(StoreError) -> Seen {
+    var seen = Seen()
     var last: UInt64 = 0
     while true {
       let piece = try store.bodies(after: last, limit: 500)
       for row in piece {
-        names[row.sequence] = StableHash.value(row.id.bytes.array)
+        if GroupFold.vouchedKinds.contains(row.kind) { seen.vouched.insert(row.id) }
+        seen.names[row.sequence] = StableHash.value(row.id.bytes.array)
         digest.add([1] + row.logicalBytes)
         let isFound = try store.sequences(idPrefix: row.id.bytes.prefix).contains(row.sequence)
         if isFound { digest.add([2] + row.id.bytes.array) }
         last = row.sequence
       }
-      guard piece.count == 500 else { return names }
+      guard piece.count == 500 else { return seen }
     }
   }
 
@@ -77,7 +84,9 @@ extension Reading {
     }
   }
 
-  private func addSmall(to digest: inout CacheDigest) throws(StoreError) {
+  private func addSmall(
+    to digest: inout CacheDigest, vouched: Set<EventID>
+  ) throws(StoreError) {
     var last: SmallKey?
     var lastFact: [UInt8] = []
     while true {
@@ -88,7 +97,9 @@ extension Reading {
           let subject = Array(key.bytes.dropLast(8))
           if subject != lastFact { digest.add([4] + subject + [0] + value) }
           lastFact = subject
-        } else {
+        } else if key.servedEvent.map(vouched.contains) ?? true {
+          // That a relay served what needs no voucher is noted only where the event was there
+          // already, and decides nothing.
           digest.add([5] + key.bytes + [0] + value)
         }
       }
@@ -99,6 +110,12 @@ extension Reading {
 }
 
 extension SmallKey {
+  /// The event of a row that says who served it.
+  var servedEvent: EventID? {
+    guard bytes.first == UInt8(ascii: "v") else { return nil }
+    return Bytes32(bytes.dropFirst().prefix(32)).map(EventID.init)
+  }
+
   /// Whether the key ends in the sequence of a fact.
   var hasSequence: Bool {
     bytes.first == SmallKey.relaySelves.first || bytes.first == SmallKey.hiddenEvents.first

@@ -35,8 +35,10 @@ public struct CacheSnapshot: ~Copyable {
   public let applied: LogSequence
   public let state: CacheState
 
-  init(store: any StoreSnapshot, state: CacheState) throws(StoreError) {
-    reading = Reading(store: store)
+  init(
+    store: any StoreSnapshot, state: CacheState, blocked: Set<PublicKey>
+  ) throws(StoreError) {
+    reading = Reading(store: store, blocked: blocked)
     applied = LogSequence(Int64(try store.meta()?.applied ?? 0))
     self.state = state
   }
@@ -125,6 +127,41 @@ public struct CacheSnapshot: ~Copyable {
     try answer { () throws(StoreError) in
       guard let row = try reading.row(id) else { return nil }
       return try reading.message(row, now: now, me: me)
+    }
+  }
+
+  /// Whom a group's members would call it: its name, or who else is in it where it is a direct
+  /// message without a name of its own; nil where it has neither.
+  public func title(of group: GroupRow, now: Timestamp, me: PublicKey? = nil) throws(CacheError)
+    -> Text?
+  {
+    try answer { () throws(StoreError) in try reading.title(of: group, now: now, me: me) }
+  }
+
+  /// The messages that the group's relay has pinned, in its order.
+  public func pins(of group: Text) throws(CacheError) -> [EventID] {
+    try answer { () throws(StoreError) in try reading.pins(of: group) }
+  }
+
+  /// The reactions of `author` to an event that still count, newest first.
+  public func reactions(
+    to id: EventID, by author: PublicKey, now: Timestamp
+  ) throws(CacheError) -> [OwnReaction] {
+    try answer { () throws(StoreError) in try reading.reactions(to: id, by: author, now: now) }
+  }
+
+  /// The image that members' emoji sets give a `:code:`, without its colons (NIP-30).
+  public func emojiImage(_ code: Text, now: Timestamp) throws(CacheError) -> Text? {
+    try answer { () throws(StoreError) in try reading.emojiImage(code, now: now) }
+  }
+
+  /// What others did that concerns `me`, newest first: mentions, answers to messages of mine, and
+  /// reactions to them.
+  public func activity(of me: PublicKey, limit: Int = 100, now: Timestamp) throws(CacheError)
+    -> [ActivityRow]
+  {
+    try answer { () throws(StoreError) in
+      try reading.activity(of: me, limit: limit, now: now)
     }
   }
 

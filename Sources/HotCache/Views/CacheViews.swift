@@ -1,3 +1,4 @@
+public import Nostr
 import Platform
 public import SyncCore
 
@@ -9,6 +10,7 @@ public final class CacheViews: Sendable {
     /// Set by a reader that met a bad row; the writer rebuilds at its next turn.
     var isDoubted = false
     var notice: String?
+    var blocked: Set<PublicKey> = []
   }
 
   private let current: Lock<Current>
@@ -25,14 +27,14 @@ public final class CacheViews: Sendable {
   public func read<Result>(
     _ body: (borrowing CacheSnapshot) throws(CacheError) -> Result
   ) throws(CacheError) -> Result {
-    let (store, state) = current.withLock { ($0.store, $0.state) }
+    let (store, state, blocked) = current.withLock { ($0.store, $0.state, $0.blocked) }
     let read = reads.withLock { $0.began() }
     defer { reads.withLock { $0.ended(read) } }
     do throws(StoreReadError<CacheError>) {
       return try store.read { snapshot throws(CacheError) in
         let view: CacheSnapshot
         do throws(StoreError) {
-          view = try CacheSnapshot(store: snapshot, state: state)
+          view = try CacheSnapshot(store: snapshot, state: state, blocked: blocked)
         } catch {
           throw CacheError(error)
         }
@@ -55,6 +57,12 @@ public final class CacheViews: Sendable {
   /// How long the slowest read has taken, or takes already, if that is five seconds or more.
   public var slowestRead: Duration? { reads.withLock { $0.slowest } }
 
+  /// The people whose words no view shows from now on. It is a local decision: `query`, `items` and
+  /// the digest, which speak for the log, do not know of it.
+  public func setBlocked(_ people: Set<PublicKey>) { current.withLock { $0.blocked = people } }
+
+  public var blocked: Set<PublicKey> { current.withLock { $0.blocked } }
+
   /// How the cache stands.
   public var state: CacheState { current.withLock { $0.state } }
 
@@ -67,7 +75,8 @@ public final class CacheViews: Sendable {
 
   func replace(store: any CacheStore, state: CacheState) {
     current.withLock { value in
-      value = Current(store: store, state: state, notice: value.notice)
+      value = Current(
+        store: store, state: state, notice: value.notice, blocked: value.blocked)
     }
   }
 

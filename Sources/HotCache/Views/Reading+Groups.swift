@@ -1,49 +1,8 @@
 import Nostr
 
-/// One group's members, and who may moderate.
-struct Roster {
-  /// The keys by which the group's state is signed, where they are relays' own.
-  var authorities: Set<PublicKey> = []
-  var members: [PublicKey: Set<Text>] = [:]
-  var moderators: Set<PublicKey> = []
-  /// Whether there was a list of members at all, and when it was made.
-  var listedAt: Timestamp?
-
-  /// Adds the people of a 39002 or a 39001. The list of members comes first and the list of admins
-  /// raises roles; either may be missing.
-  mutating func add(_ row: BodyRow) {
-    let isAdmins = row.kind == .groupAdmins
-    for tag in row.tags where tag.letter == UInt8(ascii: "p") {
-      guard let key = tag.bytes32(1).map(PublicKey.init) else { continue }
-      let roles = isAdmins ? Self.adminRoles(tag) : Self.memberRoles(tag)
-      members[key, default: []].formUnion(roles)
-      if isAdmins || !roles.isDisjoint(with: ["owner", "admin"]) { moderators.insert(key) }
-    }
-    if !isAdmins { listedAt = max(listedAt ?? row.createdAt, row.createdAt) }
-  }
-
-  /// Buzz puts the role fourth, others right behind the key; both are read, and unknown words in
-  /// the wrong place are not taken for roles.
-  private static func memberRoles(_ tag: Tag) -> Set<Text> {
-    if let role = tag.value(3), !role.isEmpty { return [role.owned()] }
-    return Set(tag.dropFirst(2).filter(knownRoles.contains).map { $0.owned() })
-  }
-
-  private static func adminRoles(_ tag: Tag) -> Set<Text> {
-    Set(
-      tag.dropFirst(2).filter { role in
-        !role.isEmpty && !role.hasPrefix("ws://") && !role.hasPrefix("wss://")
-      }.map { $0.owned() })
-  }
-
-  private static let knownRoles: Set<Text> = [
-    "owner", "admin", "moderator", "member", "guest", "bot",
-  ]
-}
-
 /// Groups: whose state counts, what it says, and who is in.
 extension Reading {
-  private func state(_ kind: EventKind, _ group: Text, by key: PublicKey, now: Timestamp)
+  func state(_ kind: EventKind, _ group: Text, by key: PublicKey, now: Timestamp)
     throws(StoreError) -> BodyRow?
   {
     try current(Slot(kind: kind, author: key, identifier: group), now: now)
@@ -189,24 +148,6 @@ extension Reading {
       .sorted { $0.pubkey < $1.pubkey }
   }
 
-  /// By time and never by arrival: the newest of the relay's notices against the roster.
-  private func membership(
-    of member: PublicKey, in group: Text, signedBy authority: PublicKey, roster: Roster
-  ) throws(StoreError) -> Bool? {
-    var stream = EntryStream(.membership(member, group: group), order: .newestFirst)
-    while let candidate = try stream.next(self) {
-      let row = try self.row(candidate.entry)
-      guard row.pubkey == authority, row.tags.firstValue("h") == group,
-        row.tags.contains(where: { $0.letter == UInt8(ascii: "p") && $0.bytes32(1) == member.bytes }
-        ),
-        row.kind == .memberAdded || row.kind == .memberRemoved
-      else { continue }
-      if let listedAt = roster.listedAt, listedAt >= row.createdAt { break }
-      return row.kind == .memberAdded
-    }
-    return roster.listedAt == nil ? nil : roster.members[member] != nil
-  }
-
   private func hasMessages(_ group: Text) throws(StoreError) -> Bool {
     let hash = IndexKey.tagHash(group)
     let keys = try store.keys(
@@ -229,7 +170,8 @@ extension Reading {
       left -= 1
       let row = try self.row(candidate.entry)
       guard row.createdAt <= horizon, row.kind != .systemMessage,
-        row.tags.firstValue("h") == group, try isVisible(row, now: now)
+        !blocked.contains(row.pubkey), row.tags.firstValue("h") == group,
+        try isVisible(row, now: now)
       else { continue }
       let text = try edit(of: row, now: now)?.content ?? row.content
       return GroupRow.Preview(

@@ -1,7 +1,7 @@
 import Nostr
 import SyncCore
 
-/// Timelines, threads, edits and reactions.
+/// Timelines, threads and edits.
 extension Reading {
   /// A page of a group's timeline: top-level messages and broadcast replies, deleted ones marked.
   func timeline(_ group: Text, _ cursor: PageCursor, limit: Int, now: Timestamp, me: PublicKey?)
@@ -45,6 +45,8 @@ extension Reading {
       merge = EntryMerge(keys, order: .falling, until: position.createdAt)
     case .after(let position):
       merge = EntryMerge(keys, order: .rising, since: position.createdAt)
+    case .around(let position):
+      return try pageAround(position, keys, limit: limit, now: now, me: me, where: isWanted)
     }
     var result: [MessageRow] = []
     while result.count < limit, let candidate = try merge.next(self) {
@@ -53,7 +55,7 @@ extension Reading {
       case .newest: break
       case .before(let position) where row.position >= position: continue
       case .after(let position) where row.position <= position: continue
-      case .before, .after: break
+      case .before, .after, .around: break
       }
       guard isWanted(row), let message = try message(row, now: now, me: me) else { continue }
       result.append(message)
@@ -62,12 +64,33 @@ extension Reading {
     return result.reversed()
   }
 
-  /// A message as it reads now; nil for what is not a message, was discarded, or has expired.
+  private func pageAround(
+    _ position: EventPosition, _ keys: [IndexKey], limit: Int, now: Timestamp, me: PublicKey?,
+    where isWanted: (BodyRow) -> Bool
+  ) throws(StoreError) -> [MessageRow] {
+    var middle: [MessageRow] = []
+    if limit > 0, let row = try row(position.id), isWanted(row),
+      let message = try message(row, now: now, me: me)
+    {
+      middle = [message]
+    }
+    let older = try page(
+      keys, .before(position), limit: (limit - middle.count) / 2, now: now, me: me,
+      where: isWanted)
+    let newer = try page(
+      keys, .after(position), limit: limit - middle.count - older.count, now: now, me: me,
+      where: isWanted)
+    return older + middle + newer
+  }
+
+  /// A message as it reads now; nil for what is not a message, was discarded, has expired, or is
+  /// by somebody who is blocked.
   func message(_ row: BodyRow, now: Timestamp, me: PublicKey?) throws(StoreError) -> MessageRow? {
-    guard MessageKinds.rows.contains(row.kind), !isExpired(row, now: now),
-      try !isHidden(row.id)
+    guard MessageKinds.rows.contains(row.kind), !blocked.contains(row.pubkey),
+      !isExpired(row, now: now), try !isHidden(row.id)
     else { return nil }
     let event = row.event
+    guard event.isMessage else { return nil }
     let place = event.place
     // One look finds whether anything at all refers to the message.
     let prefix = row.id.bytes.prefix
@@ -91,7 +114,8 @@ extension Reading {
         : (event.tags.firstValue("title") ?? event.tags.firstValue("subject"))?
           .owned(),
       isDeleted: isDeleted, isEdited: edit != nil, replyTo: place.parent, root: place.root,
-      isBroadcast: place.isBroadcast, replies: replies.0, lastReplyAt: replies.1,
+      isBroadcast: place.isBroadcast, isPinned: try isPinned(row.id, in: event.group),
+      replies: replies.0, lastReplyAt: replies.1,
       reactions: reactions, redatedFrom: try redated(from: row.id),
       isFuture: row.createdAt > now + ViewLimits.clockSkew)
   }
@@ -111,58 +135,6 @@ extension Reading {
     return nil
   }
 
-  /// Who reacted how: one vote a person and emoji, the most frequent first, then by bytes.
-  func reactions(to id: EventID, now: Timestamp, me: PublicKey?) throws(StoreError)
-    -> [ReactionRow]
-  {
-    struct Tally {
-      var people: Set<PublicKey> = []
-      var image: (id: EventID, url: Text)?
-    }
-    var tallies: [Text: Tally] = [:]
-    var left = ViewLimits.reactionsReadMax
-    var stream = EntryStream(.reference(id.bytes.prefix, .reaction), order: .falling)
-    while left > 0, let candidate = try stream.next(self) {
-      left -= 1
-      let row = try self.row(candidate.entry)
-      guard row.kind == .reaction else { continue }
-      let event = row.event
-      guard event.lastReference == id, try isVisible(row, now: now) else { continue }
-      let emoji = Self.emoji(event)
-      tallies[emoji.text, default: Tally()].people.insert(row.pubkey)
-      if let url = emoji.image {
-        // Two images for one code: the one of the lowest id, in whatever order they came.
-        let known = tallies[emoji.text]?.image
-        if known.map({ row.id < $0.id }) ?? true { tallies[emoji.text]?.image = (row.id, url) }
-      }
-    }
-    let rows = tallies.map { emoji, tally in
-      ReactionRow(
-        emoji: emoji, image: tally.image?.url, count: tally.people.count,
-        isMine: me.map(tally.people.contains) ?? false)
-    }
-    let sorted = rows.sorted { left, right in
-      left.count != right.count ? left.count > right.count : left.emoji < right.emoji
-    }
-    return Array(sorted.prefix(ViewLimits.emojiMax))
-  }
-
-  private static func emoji(_ event: Event) -> (text: Text, image: Text?) {
-    let content = event.content
-    if content.isEmpty || content == "+" { return ("❤️", nil) }
-    var image: Text?
-    if content.count > 2, content.utf8.first == UInt8(ascii: ":"),
-      content.utf8.last == UInt8(ascii: ":")
-    {
-      let code = Text(utf8: content.utf8.dropFirst().dropLast())
-      for tag in event.tags where tag.count > 2 && tag.name == "emoji" && tag[1] == code {
-        image = tag[2].owned()
-        break
-      }
-    }
-    return (content.owned(), image)
-  }
-
   private func countReplies(_ root: EventID, _ group: Text?, _ now: Timestamp) throws(StoreError)
     -> (Int, Timestamp?)
   {
@@ -171,9 +143,9 @@ extension Reading {
     var newest: Timestamp?
     while count < ViewLimits.repliesMax, let candidate = try stream.next(self) {
       let row = try self.row(candidate.entry)
-      guard Self.isInThread(row, root: root, group: group), try isVisible(row, now: now) else {
-        continue
-      }
+      guard !blocked.contains(row.pubkey), Self.isInThread(row, root: root, group: group),
+        try isVisible(row, now: now)
+      else { continue }
       count += 1
       // Dates from the future say nothing about when the thread was last alive.
       if newest == nil, row.createdAt <= now + ViewLimits.clockSkew { newest = row.createdAt }

@@ -96,7 +96,7 @@ extension Reading {
     }
   }
 
-  private func isAuthorised(_ command: BodyRow, in group: Text) throws(StoreError) -> Bool {
+  func isAuthorised(_ command: BodyRow, in group: Text) throws(StoreError) -> Bool {
     let roster = try trustedRoster(of: group)
     if roster.moderators.contains(command.pubkey) { return true }
     let serving = try relays(serving: command.id)

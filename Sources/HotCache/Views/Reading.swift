@@ -6,13 +6,21 @@ import Nostr
 /// extensions of this type, and each looks at the whole set, so that no order of arrival matters.
 struct Reading {
   let store: any StoreSnapshot
+  /// Whose words are not shown; they stay in the log, and count where authority is weighed.
+  let blocked: Set<PublicKey>
   let memo = Memo()
+
+  init(store: any StoreSnapshot, blocked: Set<PublicKey> = []) {
+    self.store = store
+    self.blocked = blocked
+  }
 
   /// What is looked up often and fits into little, kept for the length of one snapshot.
   final class Memo {
     var hidden: HiddenEvents?
     var selves: RelaySelves?
     var rosters: [Text: Roster] = [:]
+    var pins: [Text: [EventID]] = [:]
   }
 
   /// The event of an id, if the log has it.

@@ -89,6 +89,8 @@ public struct MessageRow: Sendable, Hashable {
   public let root: EventID?
   /// A reply that is shown in the channel too.
   public let isBroadcast: Bool
+  /// Named by the group's list of pinned messages.
+  public let isPinned: Bool
   /// Replies in the thread of this message that were not deleted; counted up to
   /// `ViewLimits.repliesMax`.
   public let replies: Int
@@ -113,6 +115,34 @@ public struct ReactionRow: Sendable, Hashable {
   public let isMine: Bool
 }
 
+/// A reaction of one's own.
+public struct OwnReaction: Sendable, Hashable {
+  public let id: EventID
+  public let emoji: Text
+}
+
+/// Something that somebody did and that concerns the viewer.
+public struct ActivityRow: Sendable, Hashable {
+  public enum Reason: String, Sendable, Hashable {
+    /// It names the viewer.
+    case mention
+    /// It answers a message of the viewer's.
+    case reply
+    /// It is a reaction to one.
+    case reaction
+  }
+
+  public let reason: Reason
+  public let id: EventID
+  public let author: PublicKey
+  public let createdAt: Timestamp
+  public let group: Text?
+  /// The text with edits applied, or the emoji.
+  public let text: Text
+  /// What to open: the message itself where it is a mention, else the viewer's message.
+  public let target: EventID
+}
+
 /// Where a page lies. Pages always come in rising order of (created_at, id).
 public enum PageCursor: Sendable, Hashable {
   /// The newest messages.
@@ -121,6 +151,8 @@ public enum PageCursor: Sendable, Hashable {
   case before(EventPosition)
   /// The messages next after a position.
   case after(EventPosition)
+  /// The message at a position, with as many before it as after it.
+  case around(EventPosition)
 }
 
 /// The bounds of views, so that hostile shapes cost bounded time.
@@ -130,6 +162,20 @@ public enum ViewLimits {
   public static let repliesMax = 1000
   /// Reactions looked at for one message, the newest.
   public static let reactionsReadMax = 4000
+  /// A longer reaction is not tallied.
+  public static let reactionBytesMax = 256
+  /// Emoji sets looked at for one code, the newest.
+  public static let emojiSetsReadMax = 1000
+  /// Messages of the viewer's own whose answers and reactions are looked for, the newest.
+  public static let activityOwnMax = 4096
+  /// Events looked at for one list of activity.
+  public static let activityReadMax = 8192
+  /// Commands about one person's membership looked at, the newest.
+  public static let membershipReadMax = 1024
+  /// People whose profiles are looked at to name a direct message.
+  public static let titleReadMax = 64
+  /// Pinned messages of a group, the first.
+  public static let pinsMax = 256
   /// Different emoji listed for one message.
   public static let emojiMax = 64
   /// Messages looked at to find the newest that may be shown as a group's preview.

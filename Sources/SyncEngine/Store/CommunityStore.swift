@@ -90,6 +90,7 @@ public final class CommunityStore: Sendable {
         folder: folder, log: log, cache: cache, lock: lock, clock: clock, tasks: tasks,
         limits: limits)
       cache.views.watch(with: clock)
+      try store.loadBlocks()
       await store.feeder.ring(try log.reader.head())
       return store
     } catch {

@@ -14,6 +14,13 @@ enum ChatLine: Equatable {
   case gaps
   case status
   case reply(MessageReference, String)
+  case react(MessageReference, String)
+  case unreact(MessageReference, String?)
+  case edit(MessageReference, String)
+  case delete(MessageReference)
+  case activity
+  case block(String?)
+  case unblock(String)
   case outbox
   case retry(MessageReference)
   case discard(MessageReference)
@@ -39,6 +46,13 @@ enum ChatLine: Equatable {
     case .gaps: "gaps"
     case .status: "status"
     case .reply: "reply"
+    case .react: "react"
+    case .unreact: "unreact"
+    case .edit: "edit"
+    case .delete: "delete"
+    case .activity: "activity"
+    case .block: "block"
+    case .unblock: "unblock"
     case .outbox: "outbox"
     case .retry: "retry"
     case .discard: "discard"

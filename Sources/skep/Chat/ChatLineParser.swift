@@ -11,12 +11,19 @@ enum ChatLineParser {
     ("open", "NAME|ID|#n", "opens a channel and shows its newest messages"),
     ("history", "[N] [--before #n]", "shows messages of the open channel"),
     ("thread", "#n", "shows a message and its replies"),
+    ("activity", "", "shows who named you, answered you, or reacted to what you wrote"),
     ("show", "#n", "shows the event as it was signed"),
     ("members", "", "lists the members of the open channel"),
     ("profile", "[NAME]", "shows what somebody says about themselves"),
     ("gaps", "", "lists spans of time that could not be proved complete"),
     ("status", "", "shows connections, coverage and the outbox"),
     ("reply", "#n TEXT", "answers a message"),
+    ("react", "#n EMOJI", "reacts to a message"),
+    ("unreact", "#n [EMOJI]", "takes a reaction back"),
+    ("edit", "#n TEXT", "gives a message of yours another text"),
+    ("delete", "#n", "deletes a message of yours, or a member's where you moderate"),
+    ("block", "[NAME]", "hides what somebody writes, here alone; without a name, lists"),
+    ("unblock", "NAME", "shows it again"),
     ("outbox", "", "lists what was not sent yet, and why"),
     ("retry", "#n", "tries a message again"),
     ("discard", "#n", "gives a message up"),
@@ -68,6 +75,29 @@ enum ChatLineParser {
     case "reply":
       let target = try reference(name, &words)
       return .reply(target, try rest(name, &words, "the text of the reply"))
+    case "react":
+      let target = try reference(name, &words)
+      guard let emoji = words.next() else {
+        throw failure(name, words.end, "expected an emoji or a :code:")
+      }
+      return .react(target, emoji.text)
+    case "unreact": return .unreact(try reference(name, &words), words.next()?.text)
+    case "edit":
+      let target = try reference(name, &words)
+      return .edit(target, try rest(name, &words, "the new text"))
+    case "delete": return .delete(try reference(name, &words))
+    case "activity": return .activity
+    case "block": return .block(words.rest().map(\.text))
+    case "unblock": return .unblock(try rest(name, &words, "a name or a key"))
+    default: return try sessionCommand(name, &words)
+    }
+  }
+
+  /// The outbox and the session itself.
+  private static func sessionCommand(
+    _ name: String, _ words: inout Words
+  ) throws(ChatLineError) -> ChatLine {
+    switch name {
     case "outbox": return .outbox
     case "retry": return .retry(try reference(name, &words))
     case "discard": return .discard(try reference(name, &words))

@@ -59,6 +59,7 @@ struct ChatRendering {
     } else if shown.isMine {
       marks.append("✓")
     }
+    if row.isPinned { marks.append("pinned") }
     if row.isEdited && !row.isDeleted { marks.append("edited") }
     if row.redatedFrom != nil { marks.append("re-dated") }
     if row.isFuture { marks.append("dated in the future") }
@@ -108,6 +109,19 @@ struct ChatRendering {
       lines.append("       " + SafeText.line(about, cells: max(20, columns - 7)))
     }
     return lines
+  }
+
+  func activity(_ row: ActivityRow, number: Int, name: Text?) -> String {
+    let author = SafeText.name(name ?? .empty) ?? String(row.author.hex.prefix(8))
+    let text = SafeText.line(row.text, cells: max(20, columns - 40))
+    let what =
+      switch row.reason {
+      case .mention: "names you in #\(number): \(text)"
+      case .reply: "answers #\(number): \(text)"
+      case .reaction: "\(SafeText.reaction(row.text)) to #\(number)"
+      }
+    return "\(day(row.createdAt)) \(clock(row.createdAt)) "
+      + bold(CellWidth.padded(CellWidth.clamp(author, to: Self.nameCells), to: 12)) + " " + what
   }
 
   func member(_ member: MemberRow, name: Text?) -> String {

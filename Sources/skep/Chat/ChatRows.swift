@@ -1,6 +1,7 @@
 import HotCache
 import Nostr
 import SyncCore
+import SyncEngine
 
 /// A message with all that a row shows of it.
 struct ShownMessage {
@@ -36,10 +37,11 @@ enum ChatRows {
         row.reactions.map { reaction in
           [
             "emoji": .text(reaction.emoji), "count": JSON(reaction.count),
-            "mine": JSON(reaction.isMine),
+            "mine": JSON(reaction.isMine), "url": JSON(reaction.image),
           ]
         }),
       "redated_from": JSON(row.redatedFrom?.hex), "future": JSON(row.isFuture),
+      "pinned": JSON(row.isPinned),
     ]
   }
 
@@ -61,6 +63,22 @@ enum ChatRows {
     [
       "type": "member", "pubkey": JSON(member.pubkey.hex), "name": JSON(name),
       "roles": .array(member.roles.map { .text($0) }),
+    ]
+  }
+
+  static func activity(_ row: ActivityRow, number: Int, name: Text?) -> JSON {
+    [
+      "type": "activity", "n": JSON(number), "reason": JSON(row.reason.rawValue),
+      "id": JSON(row.id.hex), "group": JSON(row.group),
+      "author": ["pubkey": JSON(row.author.hex), "name": JSON(name)],
+      "created_at": JSON(row.createdAt), "text": .text(row.text), "target": JSON(row.target.hex),
+    ]
+  }
+
+  static func blocked(_ entry: Blocks.Entry, name: Text?) -> JSON {
+    [
+      "type": "blocked", "pubkey": JSON(entry.key.hex), "name": JSON(name),
+      "since": JSON(entry.since),
     ]
   }
 

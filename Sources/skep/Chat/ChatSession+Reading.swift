@@ -19,7 +19,7 @@ extension ChatSession {
     let name = try await name(of: group)
     let number = channelNumbers.number(of: group.id)
     try output.write(
-      ChatRows.channel(group, number: number, name: group.name ?? name, hasAccess: hasAccess),
+      ChatRows.channel(group, number: number, name: name, hasAccess: hasAccess),
       output.rendering.channel(
         group, number: number,
         name: group.id.isEmpty
@@ -43,20 +43,10 @@ extension ChatSession {
 
   /// A group's name, or who else is in it where it is a conversation without one.
   private func name(of group: GroupRow) async throws -> Text? {
-    if let name = group.name, !name.isEmpty { return name }
-    guard group.isHidden else { return nil }
-    let others = group.participants.filter { $0 != me }.sorted()
-    let time = now
-    let names = try await read { view throws(CacheError) in
-      var names: [String] = []
-      for other in others.prefix(3) {
-        names.append(try view.profile(other, now: time)?.shownName?.string ?? "somebody")
-      }
-      return names
+    let (time, viewer) = (now, me)
+    return try await read { view throws(CacheError) in
+      try view.title(of: group, now: time, me: viewer)
     }
-    if names.isEmpty { return "a conversation" }
-    let rest = others.count - names.count
-    return Text(names.joined(separator: " & ") + (rest > 0 ? " & \(rest) others" : ""))
   }
 
   func openChannel(_ word: String) async throws -> [(String, JSON)] {
@@ -233,30 +223,32 @@ extension ChatSession {
   }
 
   func profile(_ word: String?) async throws {
-    let time = now
     let keys: [PublicKey]
     if let word {
-      if let key = NameWords.publicKey(word) {
-        keys = [key]
-      } else {
-        let name = Text(word)
-        keys = try await read { view throws(CacheError) in
-          try view.profiles(named: name, limit: 10, now: time).map(\.pubkey)
-        }
-        if keys.isEmpty {
-          throw ChatFailure(
-            "unknown-person", "nobody here goes by “\(SafeText.line(word, cells: 40))”")
-        }
-      }
+      keys = try await people(named: word)
     } else if let me {
       keys = [me]
     } else {
       throw ChatFailure("no-key", "you have no key yet; “skep key new” makes one")
     }
+    let time = now
     for key in keys {
       let row = try await read { view throws(CacheError) in try view.profile(key, now: time) }
       try output.write(ChatRows.profile(key, row), output.rendering.profile(key, row))
     }
+  }
+
+  /// Everybody whom a word may mean: a key, or the beginning of a name.
+  func people(named word: String) async throws -> [PublicKey] {
+    if let key = NameWords.publicKey(word) { return [key] }
+    let (name, time) = (Text(word), now)
+    let keys = try await read { view throws(CacheError) in
+      try view.profiles(named: name, limit: 10, now: time).map(\.pubkey)
+    }
+    guard !keys.isEmpty else {
+      throw ChatFailure("unknown-person", "nobody here goes by “\(SafeText.line(word, cells: 40))”")
+    }
+    return keys
   }
 
   /// Every span that is not proved; with none, how far what is proved reaches.

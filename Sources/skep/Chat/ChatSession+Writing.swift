@@ -70,7 +70,7 @@ extension ChatSession {
     ])
   }
 
-  private func composed(_ text: String) throws -> Text {
+  func composed(_ text: String) throws -> Text {
     do throws(ComposeError) {
       return try ComposedText(Text(text)).text
     } catch {
@@ -80,7 +80,7 @@ extension ChatSession {
 
   /// Now, or just after the message before it, also where another run of the program wrote that:
   /// what was written later must not be sorted earlier.
-  private func nextDate() throws -> Timestamp {
+  func nextDate() throws -> Timestamp {
     let time = now
     let latest = time + Self.orderingSeconds
     let last = try lastWritten ?? store.reader.lastWrittenDate()
@@ -90,12 +90,23 @@ extension ChatSession {
   }
 
   private func publish(_ draft: EventDraft) async throws {
+    try await show(try await write(draft))
+  }
+
+  /// Signs and stores what was written; it is sent now or when the relay can be reached.
+  @discardableResult
+  func write(_ draft: EventDraft) async throws -> EventID {
     let message = try await engine.publish(draft)
     lastWritten = draft.createdAt
     await store.caughtUp()
+    return message.eventID
+  }
+
+  /// A message as it reads now.
+  func show(_ id: EventID) async throws {
     let (time, viewer) = (now, me)
     let row = try await read { view throws(CacheError) in
-      try view.message(message.eventID, now: time, me: viewer)
+      try view.message(id, now: time, me: viewer)
     }
     guard let row else { return }
     for shown in try await shown([row]) {

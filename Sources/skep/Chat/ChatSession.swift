@@ -137,6 +137,13 @@ final class ChatSession {
     case .nothing: break
     case .text(let text): try await send(text)
     case .reply(let target, let text): try await reply(to: target, text)
+    case .react(let target, let emoji): try await react(to: target, emoji)
+    case .unreact(let target, let emoji): try await unreact(to: target, emoji)
+    case .edit(let target, let text): try await edit(target, text)
+    case .delete(let target): try await delete(target)
+    case .activity: try await listActivity()
+    case .block(let name): try await block(name)
+    case .unblock(let name): try await unblock(name)
     case .channels: try await listChannels()
     case .open(let name): return try await openChannel(name)
     case .history(let count, let before): return try await history(count ?? 20, before: before)

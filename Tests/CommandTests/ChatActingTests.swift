@@ -1,0 +1,84 @@
+import Foundation
+import Testing
+
+/// What is done to messages that are there, through the program, with and without a relay.
+@Suite struct ChatActingTests {
+  @Test func `reactions, edits and deletions show at once and reach the relay`() throws {
+    let skep = try SkepProcess()
+    let relay = try DemoProcess(skep)
+    _ = try skep.run("key", "new")
+    #expect(try skep.run("mirror", relay.url, "--all").code == 0)
+    let rows = try chat(
+      skep,
+      "/open general\nhello hornets\n/wait outbox\n")
+    let own = try #require(rows.last { $0["text"] as? String == "hello hornets" })
+    let id = try #require(own["id"] as? String)
+    let other = try SkepProcess()
+    func atRelay() throws -> Set<Int> {
+      #expect(try other.run("mirror", relay.url, "--all").code == 0)
+      let filter = ##"{"kinds":[5,7,40003],"#e":["\##(id)"]}"##
+      return Set(
+        try other.run("query", filter, "--json").rows().compactMap { $0["kind"] as? Int })
+    }
+    let changed = try chat(
+      skep,
+      """
+      /react \(id) 🐝
+      /react \(id) 🐝
+      /react \(id) :nosuch:
+      /edit \(id) hello wasps
+      /wait outbox
+      """)
+    #expect(try atRelay() == [7, 40003])
+    let gone = try chat(
+      skep,
+      "/unreact \(id)\n/unreact \(id)\n/delete \(id)\n/edit \(id) too late\n/wait outbox\n")
+    #expect(try atRelay().contains(5))
+    let shown = (changed + gone).filter { $0["type"] as? String == "message" }
+    let reactions = shown.map { ($0["reactions"] as? [[String: Any]])?.first?["emoji"] as? String }
+    #expect(reactions == ["🐝", "🐝", nil, nil])
+    #expect(
+      shown.map { $0["text"] as? String } == ["hello hornets", "hello wasps", "hello wasps", ""])
+    #expect(shown.map { $0["edited"] as? Bool } == [false, true, true, false])
+    #expect(shown.map { $0["deleted"] as? Bool } == [false, false, false, true])
+    let done = (changed + gone).filter { $0["type"] as? String == "done" }
+    let codes = done.map { ($0["error"] as? [String: Any])?["code"] as? String }
+    #expect(
+      codes == [
+        nil, "already", "unknown-emoji", nil, nil, nil, "no-reaction", nil, "deleted", nil,
+      ])
+  }
+
+  @Test func `what is blocked is gone from pages, activity and search, here alone`() throws {
+    let skep = try SkepProcess()
+    try skep.importDemo()
+    let page = try chat(skep, "/open general\n", offline: true)
+    let message = try #require(page.first { $0["type"] as? String == "message" })
+    let author = try #require((message["author"] as? [String: Any])?["pubkey"] as? String)
+    func authors(_ rows: [[String: Any]]) -> Set<String> {
+      Set(
+        rows.filter { $0["type"] as? String == "message" }
+          .compactMap { ($0["author"] as? [String: Any])?["pubkey"] as? String })
+    }
+    #expect(authors(page).contains(author))
+    let blocked = try chat(skep, "/block \(author)\n/block\n/open general\n", offline: true)
+    #expect(
+      blocked.contains { $0["type"] as? String == "blocked" && $0["pubkey"] as? String == author })
+    #expect(!authors(blocked).contains(author) && !authors(blocked).isEmpty)
+    let later = try chat(skep, "/open general\n/unblock \(author)\n/history\n", offline: true)
+    let place = try #require(later.firstIndex { $0["command"] as? String == "unblock" })
+    #expect(!authors(Array(later[..<place])).contains(author))
+    #expect(authors(Array(later[place...])).contains(author))
+    let count = try skep.run("query", #"{"authors":["\#(author)"],"kinds":[9]}"#, "--json").rows()
+    #expect((count.last?["count"] as? Int ?? 0) > 0)
+  }
+
+  private func chat(
+    _ skep: SkepProcess, _ lines: String, offline: Bool = false
+  ) throws -> [[String: Any]] {
+    let arguments = ["chat", "--json"] + (offline ? ["--offline"] : [])
+    let outcome = try skep.start(arguments, stdin: lines).finish()
+    #expect(outcome.code == 0, "\(outcome.stderr)")
+    return try outcome.rows()
+  }
+}
