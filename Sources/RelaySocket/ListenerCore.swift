@@ -18,6 +18,7 @@ final class ListenerCore: SocketHandle, ServiceWork, @unchecked Sendable {
     var links: [ObjectIdentifier: LinkCore] = [:]
     var ticketLast: UInt64 = 0
     var information: [UInt8]?
+    var answerer: QuestionAnswerer?
   }
 
   private let service: ServiceCore
@@ -70,6 +71,10 @@ final class ListenerCore: SocketHandle, ServiceWork, @unchecked Sendable {
   }
 
   func setRelayInformation(_ json: [UInt8]) { state.withLock { $0.information = json } }
+
+  func setAnswerer(_ answerer: @escaping QuestionAnswerer) {
+    state.withLock { $0.answerer = answerer }
+  }
 
   func close() {
     if end() { service.flag(self) }
@@ -149,7 +154,8 @@ final class ListenerCore: SocketHandle, ServiceWork, @unchecked Sendable {
     // Twice the links, so that there is room to say 1008 and to answer plain requests.
     guard connectionsNow < 2 * service.limits.acceptedLinksMax,
       let connection = ServerConnection.adopt(
-        descriptor, host: service.serverHost, listener: self)
+        descriptor, host: service.serverHost, listener: self,
+        questionBytesMax: service.limits.questionBytesMax)
     else {
       if connectionsNow >= 2 * service.limits.acceptedLinksMax { Glibc.close(descriptor) }
       return
@@ -159,6 +165,11 @@ final class ListenerCore: SocketHandle, ServiceWork, @unchecked Sendable {
   }
 
   var relayInformation: [UInt8]? { state.withLock { $0.information } }
+
+  var answerer: QuestionAnswerer? { state.withLock { $0.answerer } }
+
+  /// Has a connection looked at on the service thread.
+  func flag(_ connection: ServerConnection) { service.flag(connection) }
 
   /// A WebSocket was opened by the other side.
   func established(_ wsi: OpaquePointer, onEnd: @escaping () -> Void) {

@@ -14,6 +14,7 @@ extension Ports {
     return Ports(
       clock: SystemClock.fromEnvironment(), random: SystemRandom(), tasks: SystemTasks(),
       transport: SocketTransport(service: service),
-      relayInformation: DocumentFetcher(limits: limits), work: WorkPool())
+      relayInformation: DocumentFetcher(limits: limits),
+      queries: QuestionPoster(limits: limits), work: WorkPool())
   }
 }

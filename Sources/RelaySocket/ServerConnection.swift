@@ -1,22 +1,40 @@
 import CWebSockets
+import Platform
+import SyncCore
 
-/// An accepted connection until it has become a WebSocket; answers plain requests (NIP-11).
-final class ServerConnection: SocketHandle, @unchecked Sendable {
-  // Unchecked: touched only on the service thread.
+/// An accepted connection until it has become a WebSocket; answers plain requests (NIP-11), and
+/// hands what is POSTed to whoever answers that.
+final class ServerConnection: SocketHandle, ServiceWork, @unchecked Sendable {
+  // Unchecked: `reply` has a lock; the rest is touched only on the service thread.
   private let listener: ListenerCore
+  private let questionBytesMax: Int
   private var body: WriteBuffer?
+  private var question: Question?
+  private let reply = Lock<RelayReply?>(nil)
   var onEnd: (() -> Void)?
+
+  /// What is being POSTed.
+  private struct Question {
+    let path: String
+    let authorization: String?
+    var body: [UInt8] = []
+  }
 
   private static let mediaType = "application/nostr+json"
   private static let headerBytesMax = 2048
+  /// How long, in seconds, an answer may take until the library gives the connection up.
+  private static let answerSecondsMax: Int32 = 60
 
-  private init(listener: ListenerCore) { self.listener = listener }
+  private init(listener: ListenerCore, questionBytesMax: Int) {
+    self.listener = listener
+    self.questionBytesMax = questionBytesMax
+  }
 
   /// Hands a connected socket to the library, which closes it where it cannot take it.
-  static func adopt(_ descriptor: Int32, host: OpaquePointer?, listener: ListenerCore)
-    -> ServerConnection?
-  {
-    let connection = ServerConnection(listener: listener)
+  static func adopt(
+    _ descriptor: Int32, host: OpaquePointer?, listener: ListenerCore, questionBytesMax: Int
+  ) -> ServerConnection? {
+    let connection = ServerConnection(listener: listener, questionBytesMax: questionBytesMax)
     var info = lws_adopt_desc_t()
     info.vh = host
     info.type = lws_adoption_type(LWS_ADOPT_SOCKET.rawValue | LWS_ADOPT_HTTP.rawValue)
@@ -36,7 +54,11 @@ final class ServerConnection: SocketHandle, @unchecked Sendable {
   ) -> Int32 {
     switch reason {
     case LWS_CALLBACK_HTTP:
-      return answer(wsi)
+      return lws_hdr_total_length(wsi, WSI_TOKEN_POST_URI) > 0 ? beginQuestion(wsi) : answer(wsi)
+    case LWS_CALLBACK_HTTP_BODY:
+      return take(bytes, on: wsi)
+    case LWS_CALLBACK_HTTP_BODY_COMPLETION:
+      return ask(wsi)
     case LWS_CALLBACK_HTTP_WRITEABLE:
       guard let body else { return 0 }
       self.body = nil
@@ -72,6 +94,12 @@ final class ServerConnection: SocketHandle, @unchecked Sendable {
     } else {
       (status, text) = (200, Array("This is a Nostr relay. Connect with a WebSocket.\n".utf8))
     }
+    return write(text, status: status, type: type, on: wsi)
+  }
+
+  private func write(
+    _ text: [UInt8], status: UInt32, type: String, on wsi: OpaquePointer
+  ) -> Int32 {
     guard writeHeader(on: wsi, status: status, type: type, bodyCount: text.count) else {
       return -1
     }
@@ -80,6 +108,63 @@ final class ServerConnection: SocketHandle, @unchecked Sendable {
     lws_callback_on_writable(wsi)
     return 0
   }
+
+  // MARK: Questions
+
+  private func beginQuestion(_ wsi: OpaquePointer) -> Int32 {
+    guard listener.answerer != nil else { return refuse(404, on: wsi) }
+    // The library keeps the header no longer than this.
+    let authorization = header(WSI_TOKEN_HTTP_AUTHORIZATION, of: wsi)
+    question = Question(
+      path: header(WSI_TOKEN_POST_URI, of: wsi),
+      authorization: authorization.isEmpty ? nil : authorization)
+    guard let length = Int(header(WSI_TOKEN_HTTP_CONTENT_LENGTH, of: wsi)) else {
+      return refuse(411, on: wsi)
+    }
+    // The end of the body is told also where there is none.
+    return length > questionBytesMax ? refuse(413, on: wsi) : 0
+  }
+
+  private func take(_ bytes: UnsafeRawBufferPointer, on wsi: OpaquePointer) -> Int32 {
+    question?.body.append(contentsOf: bytes)
+    return question?.body.count ?? 0 > questionBytesMax ? -1 : 0
+  }
+
+  /// Hands the whole question over; the answer comes back through `attend`.
+  private func ask(_ wsi: OpaquePointer) -> Int32 {
+    guard let question, let answerer = listener.answerer else { return refuse(404, on: wsi) }
+    self.question = nil
+    lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, Self.answerSecondsMax)
+    let served = ServedQuestion(
+      path: question.path, body: question.body, authorization: question.authorization)
+    _ = SystemTasks().spawn("http answer") { [self, listener] in
+      guard let answer = await answerer(served) else { return }
+      reply.withLock { $0 = answer }
+      listener.flag(self)
+    }
+    return 0
+  }
+
+  private func refuse(_ status: UInt32, on wsi: OpaquePointer) -> Int32 {
+    // What is still coming of the question is not read: the connection ends with the answer.
+    let text = Array("HTTP \(status)\n".utf8)
+    return write(text, status: status, type: "text/plain; charset=utf-8", on: wsi)
+  }
+
+  func attend(_ service: ServiceCore, context: OpaquePointer) {
+    let answer = reply.withLock { reply -> RelayReply? in
+      defer { reply = nil }
+      return reply
+    }
+    // Whoever asked may be gone.
+    guard let wsi, let answer else { return }
+    let type = answer.status == 200 ? "application/json" : "text/plain; charset=utf-8"
+    if write(answer.body, status: UInt32(answer.status), type: type, on: wsi) != 0 {
+      lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC)
+    }
+  }
+
+  func serviceEnded() {}
 
   /// Any page may read the document: NIP-11 demands these headers.
   private func writeHeader(
@@ -99,7 +184,7 @@ final class ServerConnection: SocketHandle, @unchecked Sendable {
         && add("date:", HTTPDate.text(SystemClock.fromEnvironment().now()))
         && add("access-control-allow-origin:", "*")
         && add("access-control-allow-headers:", "*")
-        && add("access-control-allow-methods:", "GET, OPTIONS")
+        && add("access-control-allow-methods:", "GET, POST, OPTIONS")
         && lws_finalize_write_http_header(wsi, start, &next, end) == 0
     }
   }

@@ -46,7 +46,7 @@ func serviceCallback(
   let carriesData =
     reason == LWS_CALLBACK_CLIENT_RECEIVE || reason == LWS_CALLBACK_RECEIVE
     || reason == LWS_CALLBACK_CLIENT_CONNECTION_ERROR
-    || reason == LWS_CALLBACK_WS_PEER_INITIATED_CLOSE
+    || reason == LWS_CALLBACK_WS_PEER_INITIATED_CLOSE || reason == LWS_CALLBACK_HTTP_BODY
   let bytes = UnsafeRawBufferPointer(
     start: carriesData ? pointer : nil, count: carriesData && pointer != nil ? count : 0)
   guard let handle = SocketHandle.of(wsi) else { return 0 }

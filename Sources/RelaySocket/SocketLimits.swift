@@ -17,6 +17,11 @@ public struct SocketLimits: Sendable {
   /// From the request for a relay's document to its last byte.
   public var documentWaitMax: Duration = .seconds(10)
   public var documentBytesMax = 1 << 20
+  /// From a question by POST to the last byte of its answer.
+  public var answerWaitMax: Duration = .seconds(15)
+  public var answerBytesMax = 16 << 20
+  /// The largest question that a listener takes.
+  public var questionBytesMax = 256 << 10
 
   public init() {}
 }

@@ -43,5 +43,7 @@ package final class SocketBoundListener: BoundListener {
 
   package func setRelayInformation(_ json: [UInt8]) { core.setRelayInformation(json) }
 
+  package func setAnswerer(_ answerer: @escaping QuestionAnswerer) { core.setAnswerer(answerer) }
+
   package func close() { core.close() }
 }

@@ -106,6 +106,15 @@ public struct Limits: Sendable, Hashable {
   public var idsPerRequest = 500
   public var idRequestsAtOnce = 4
 
+  // Windows of a channel (NIP-CW).
+  /// Rows asked for at once: the most that relays are known to give.
+  public var windowRowsMax = 200
+  public var windowPagesMax = 5000
+  /// Events in one answer: the rows and what changes them.
+  public var windowEventsMax = 5000
+  /// After a relay was found not to serve them.
+  public var windowRetryAfter: Duration = .seconds(3600)
+
   // Outgoing messages.
   public var errorAttemptsMax = 6
   public var unknownPrefixAttemptsMax = 3

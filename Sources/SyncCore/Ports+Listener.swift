@@ -16,6 +16,9 @@ public protocol BoundListener: Sendable {
   /// Sets the body served to `GET /` with `Accept: application/nostr+json` (NIP-11).
   func setRelayInformation(_ json: [UInt8])
 
+  /// Sets who answers what is POSTed; without anybody it is not found.
+  func setAnswerer(_ answerer: @escaping QuestionAnswerer)
+
   /// Stops listening and drops every connection it accepted.
   func close()
 }

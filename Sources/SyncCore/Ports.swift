@@ -11,18 +11,20 @@ public struct Ports: Sendable {
   public let tasks: any TaskSpawner
   public let transport: any Transport
   public let relayInformation: any RelayInformationFetcher
+  public let queries: any RelayQueries
   public let work: any ParallelWork
 
   public init(
     clock: any SyncClock, random: any RandomSource, tasks: any TaskSpawner,
     transport: any Transport, relayInformation: any RelayInformationFetcher,
-    work: any ParallelWork
+    queries: any RelayQueries = NoQueries(), work: any ParallelWork
   ) {
     self.clock = clock
     self.random = random
     self.tasks = tasks
     self.transport = transport
     self.relayInformation = relayInformation
+    self.queries = queries
     self.work = work
   }
 }

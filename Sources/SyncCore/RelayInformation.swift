@@ -57,6 +57,9 @@ public struct RelayInformation: Sendable, Hashable {
   /// Whether a filter may carry `before_id` beside `until`, to page inside one second.
   public var hasKeysetCursor: Bool { isBuzz || supportedExtensions.contains("before_id") }
 
+  /// Whether windows of a channel may be asked for by `POST /query` (NIP-CW).
+  public var hasChannelWindows: Bool { isBuzz || supportedExtensions.contains("channel_window") }
+
   /// How far in the past an event's date may lie; nil where no limit is known.
   public var dateWindow: Int64? { isBuzz ? 900 : createdAtLowerLimit }
 

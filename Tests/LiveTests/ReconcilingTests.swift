@@ -10,8 +10,8 @@ import Testing
     let data = try Scratch()
     let count = Live.eventCount
     let corpus = try await Corpus.file(count)
+    try await Relay.load(corpus, into: data.path("data"))
     try await Relay.with(.localRelay, in: data.path("data")) { relay in
-      try await relay.publish(corpus)
       let served = try await relay.ids()
       try await CountingProxy.with(relay, in: data) { proxy in
         let skep = try Skep()
@@ -57,11 +57,11 @@ import Testing
     let data = try Scratch()
     let file = data.path("more.jsonl")
     // The corpus holds deletions and replaced profiles itself; the log gets what the relay dropped.
-    let corpus = try await Corpus.file(1000)
+    let corpus = try await Corpus.file()
     let lines = try String(contentsOfFile: corpus, encoding: .utf8)
     _ = try await Live.peer("ephemeral.py", [file])
+    try await Relay.load(corpus, into: data.path("data"))
     try await Relay.with(.localRelay, in: data.path("data")) { relay in
-      try await relay.publish(corpus)
       let skep = try Skep()
       let all = data.path("all.jsonl")
       try (lines + (try String(contentsOfFile: file, encoding: .utf8)))

@@ -26,7 +26,7 @@ final class EngineWorld: Sendable {
   ) async throws {
     ports = Ports(
       clock: clock, random: SystemRandom(), tasks: SystemTasks(), transport: network,
-      relayInformation: network, work: InlineWork())
+      relayInformation: network, queries: network, work: InlineWork())
     url = try #require(RelayURL("ws://relay.test:7777"))
     community = try await DemoCommunity.make(seed: seed, eventsCount: events, on: ports.work)
     let verifier = Verifier()
@@ -72,7 +72,7 @@ final class EngineWorld: Sendable {
   func ports(clockOffset: Int64) -> Ports {
     Ports(
       clock: SystemClock(offset: clockOffset), random: ports.random, tasks: ports.tasks,
-      transport: network, relayInformation: network, work: ports.work)
+      transport: network, relayInformation: network, queries: network, work: ports.work)
   }
 
   var member: SecretKey { community.people[0] }

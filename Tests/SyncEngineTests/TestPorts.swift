@@ -75,10 +75,11 @@ extension Ports {
   /// These ports with some of them replaced.
   func replacing(
     clock: (any SyncClock)? = nil, tasks: (any TaskSpawner)? = nil,
-    transport: (any Transport)? = nil
+    transport: (any Transport)? = nil, queries: (any RelayQueries)? = nil
   ) -> Ports {
     Ports(
       clock: clock ?? self.clock, random: random, tasks: tasks ?? self.tasks,
-      transport: transport ?? self.transport, relayInformation: relayInformation, work: work)
+      transport: transport ?? self.transport, relayInformation: relayInformation,
+      queries: queries ?? self.queries, work: work)
   }
 }

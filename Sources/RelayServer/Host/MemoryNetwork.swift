@@ -6,7 +6,9 @@ package import SyncCore
 ///
 /// Connections are ordered and bounded like real ones. It can be taken down and cut, so that an
 /// engine can be tested against a relay that goes away and comes back.
-package final class MemoryNetwork: Transport, TransportListener, RelayInformationFetcher {
+package final class MemoryNetwork: Transport, TransportListener, RelayInformationFetcher,
+  RelayQueries
+{
   private struct State {
     var listeners: [String: MemoryListener] = [:]
     var links: [MemoryLink] = []
@@ -49,6 +51,17 @@ package final class MemoryNetwork: Transport, TransportListener, RelayInformatio
 
   package func answer(of url: RelayURL) async throws(TransportError) -> RelayAnswer {
     RelayAnswer(document: try await document(of: url), date: state.withLock { $0.clock }?.now())
+  }
+
+  package func post(_ question: RelayQuestion) async throws(TransportError) -> RelayReply {
+    guard let listener = listener(at: question.relay) else {
+      throw .refused("nobody listens at \(question.relay)")
+    }
+    guard let answerer = listener.answerer else { return RelayReply(status: 404) }
+    let served = ServedQuestion(
+      path: question.path, body: question.body, authorization: question.authorization)
+    guard let reply = await answerer(served) else { throw .timedOut }
+    return reply.status == 200 ? reply : RelayReply(status: reply.status)
   }
 
   /// By which clock its web servers tell the time from now on; nil: they do not.
@@ -111,6 +124,7 @@ final class MemoryListener: BoundListener {
     var acceptor: Acceptor?
     var isClosed = false
     var document: [UInt8] = []
+    var answerer: QuestionAnswerer?
   }
 
   private static let backlogMax = 128
@@ -129,6 +143,12 @@ final class MemoryListener: BoundListener {
   var document: [UInt8] { state.withLock { $0.document } }
 
   func setRelayInformation(_ json: [UInt8]) { state.withLock { $0.document = json } }
+
+  var answerer: QuestionAnswerer? { state.withLock { $0.answerer } }
+
+  func setAnswerer(_ answerer: @escaping QuestionAnswerer) {
+    state.withLock { $0.answerer = answerer }
+  }
 
   func accept() async throws(TransportError) -> any TransportLink {
     let result = await withTaskCancellationHandler {

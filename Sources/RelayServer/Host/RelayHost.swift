@@ -76,6 +76,7 @@ package actor RelayHost {
     self.bound = bound
     machine.nameAddress(host: host, port: bound.port)
     bound.setRelayInformation(machine.document)
+    bound.setAnswerer { [weak self] question in await self?.answer(question) }
     acceptor = ports.tasks.spawn("relay acceptor") { [weak self] in
       // The listener throws when it is closed, which is the end of the loop.
       while let link = try? await bound.accept() {
@@ -114,6 +115,11 @@ package actor RelayHost {
   /// Answers a question about the machine between two inputs.
   package func ask<Answer: Sendable>(_ question: @Sendable (RelayMachine) -> Answer) -> Answer {
     question(machine)
+  }
+
+  /// Answers what was POSTed.
+  private func answer(_ question: ServedQuestion) -> RelayReply? {
+    machine.answer(question, now: ports.clock.now())
   }
 
   // MARK: Connections

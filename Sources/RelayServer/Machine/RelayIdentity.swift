@@ -61,8 +61,9 @@ extension RelayMachine {
       ("supported_nips", .array(supportedNIPs.map { .int($0) })),
       ("limitation", .object(limitation)),
     ]
-    if rules.reading.servesKeysetCursor {
-      members.append(("supported_extensions", .array([.string("before_id")])))
+    let extensions = supportedExtensions
+    if !extensions.isEmpty {
+      members.append(("supported_extensions", .array(extensions.map { .string($0) })))
     }
     if let key = identity.selfKey { members.append(("self", .string(Text(key.hex)))) }
     return JSONValue.object(members).json()
@@ -71,6 +72,13 @@ extension RelayMachine {
   private var description: Text {
     guard rules.writing.isReplica else { return identity.about }
     return Text("A read-only replica. \(identity.about)")
+  }
+
+  private var supportedExtensions: [Text] {
+    var extensions: [Text] = []
+    if rules.reading.servesKeysetCursor { extensions.append("before_id") }
+    if rules.reading.windows != .unserved { extensions.append("channel_window") }
+    return extensions
   }
 
   private var supportedNIPs: [Int] {

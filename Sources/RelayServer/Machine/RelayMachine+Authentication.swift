@@ -1,4 +1,6 @@
 import Nostr
+import NostrCrypto
+import SyncCore
 
 /// NIP-42, and how Buzz tightens it.
 extension RelayMachine {
@@ -56,6 +58,25 @@ extension RelayMachine {
     if let past, time < now - past { return true }
     if let future, time > now + future { return true }
     return false
+  }
+
+  /// The key that signed an HTTP question (NIP-98); nil where nobody did, or not for this one.
+  func signer(of question: ServedQuestion) -> PublicKey? {
+    let scheme = Array("Nostr ".utf8)
+    guard let header = question.authorization.map({ Array($0.utf8) }), header.starts(with: scheme),
+      let json = Base64.decode(header.dropFirst(scheme.count)),
+      let event = try? EventScanner.event(json), event.kind == .httpAuth, isValid(event),
+      !isOutside(event.createdAt, past: 60, future: 60),
+      event.tags.values("method") == ["POST"],
+      event.tags.values("payload") == [Text(SHA256.hash(question.body).hex)]
+    else { return nil }
+    let addresses = identity.urls.map { Text(RelayQuestion.address(of: $0, path: question.path)) }
+    let names = event.tags.values("u")
+    guard names.count == 1, addresses.isEmpty || addresses.contains(names[0]),
+      !rules.authentication.banned.contains(event.pubkey),
+      rules.authentication.members?.contains(event.pubkey) ?? true
+    else { return nil }
+    return event.pubkey
   }
 
   private func isOwnAddress(_ text: Text) -> Bool {

@@ -128,7 +128,7 @@ extension RelayMachine {
     sendPage(found, hints, subscription, to: id)
   }
 
-  private func page(
+  func page(
     of filter: Filter, after cursor: EventID?, for keys: [PublicKey]
   ) throws(RelayStoreError) -> Page {
     let eventsMax = min(filter.limit ?? rules.reading.pageMax, rules.reading.pageMax)
@@ -149,7 +149,7 @@ extension RelayMachine {
   }
 
   /// Joins two answers in the relay's order, each event once.
-  private func merged(_ left: [Event], _ right: [Event]) -> [Event] {
+  func merged(_ left: [Event], _ right: [Event]) -> [Event] {
     if left.isEmpty { return right }
     if right.isEmpty { return left }
     let known = Set(left.map(\.id))

@@ -73,6 +73,8 @@ package struct ReadingRules: Sendable, Hashable {
   package var counting = Counting.exact
   /// NIP-77.
   package var reconciliation = Reconciliation.refusedByNotice
+  /// NIP-CW: windows of a channel by `POST /query` (Buzz).
+  package var windows = Windows.unserved
 
   package init() {}
 
@@ -87,6 +89,22 @@ package struct ReadingRules: Sendable, Hashable {
     /// The answer is no message of the protocol.
     case garbled
     case ignored
+  }
+
+  package enum Windows: Sendable, Hashable {
+    case unserved
+    /// Of so many rows at most, with replies as rows like others or without them.
+    case served(rowsMax: Int, projectsReplies: Bool)
+    /// Said to be served, and refused with this status.
+    case refused(status: Int)
+    /// The answer is no JSON.
+    case garbled
+    /// There is no answer.
+    case ignored
+    /// The answer is so many bytes long.
+    case oversized(bytes: Int)
+    /// The question is answered as if it were an ordinary one.
+    case unread
   }
 
   package enum FanOut: Sendable, Hashable {

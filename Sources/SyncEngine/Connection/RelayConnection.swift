@@ -11,8 +11,8 @@ import SyncCore
 actor RelayConnection {
   nonisolated let url: RelayURL
   let ports: Ports
-  private let signer: (any Signer)?
-  private let verifier: Verifier
+  let signer: (any Signer)?
+  let verifier: Verifier
   private let sink: any RelayReportSink
   let limits: Limits
   private(set) var machine: ConnectionMachine
@@ -34,6 +34,7 @@ actor RelayConnection {
   private var askNext: UInt64 = 1
   var negotiations: [AskID: OpenNegotiation] = [:]
   var negentropy = NegentropySupport.unknown
+  var windows = WindowSupport.unknown
   private var pages: [AskID: OpenPage] = [:]
   private var liveEvents: [Event] = []
   private var liveRejects: [Reject] = []

@@ -190,6 +190,11 @@ struct Reconciler: Sendable {
         let outcome = try await windows.run(plan.windows(over: coverage, now: now))
         if outcome.isSeen { (isUnserved, isStranger) = (false, false) }
         legs = SyncPlan.legs(legs, within: outcome.left)
+      } else if isRecorded, !isGivenUp, !isStranger {
+        let windows = ChannelWindowRun(scope: scope, reconciler: self)
+        let outcome = try await windows.run(legs, isFirst: coverage.isEmpty)
+        if outcome.isSeen { isUnserved = false }
+        legs = outcome.left
       }
       var limits = limits
       limits.walkRetriesMax = watch.retriesMax

@@ -11,6 +11,7 @@ enum DemoRelayCommand: Command {
       RelayServing.listen, .value("seed", "N", "which community is made up; 1 otherwise"),
       .value("events", "N", "how many events it has; 5000 otherwise"),
       .flag("auth", "serve authenticated readers only"),
+      .value("windows", "N", "serve windows of a channel (NIP-CW) of N rows at most, by HTTP"),
     ],
     about:
       "A relay with a made-up community: six channels, twelve people. With --home it remembers.",
@@ -34,6 +35,9 @@ enum DemoRelayCommand: Command {
     }
     var rules = RelayRules()
     if context.invocation.has("auth") { rules = .membersOnly }
+    if let rows = try context.number("windows", in: 1...1000) {
+      rules.reading.windows = .served(rowsMax: rows, projectsReplies: true)
+    }
     context.talk.detail("signing \(events) events")
     let demo: DemoRelay
     do throws(DemoError) {
