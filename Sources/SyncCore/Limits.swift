@@ -120,6 +120,8 @@ public struct Limits: Sendable, Hashable {
   public var unknownPrefixAttemptsMax = 3
   public var outboxRetryMax: Duration = .seconds(300)
   public var outboxMax = 10_000
+  /// The most slots of which the date of the version written last is remembered.
+  public var versionDatesMax = 256
   /// How far ahead of the clock something written here may be dated so that it comes after what it
   /// follows, in seconds.
   public var datingLeadMax: Int64 = 300

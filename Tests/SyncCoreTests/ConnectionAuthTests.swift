@@ -236,6 +236,34 @@ import Testing
         .verdict(event.id, accepted: false, "auth-required: not in whitelist")))
   }
 
+  @Test func `a relay that asks for AUTH and sends no challenge is heard in its own words`() throws
+  {
+    var bench = ConnectionBench()
+    bench.take(.want("a", [Filter(kinds: [9])]))
+    bench.becomeReady()
+    bench.take(.ask(AskID(1), ConnectionBench.request()))
+    let event = ConnectionBench.event(1)
+    bench.take(.publish(event))
+    bench.pass(.seconds(1))
+    let requests = bench.takeRequests()
+    #expect(requests.count == 2)
+    for request in requests {
+      bench.take(.received(.closed(request.id, "auth-required: only members read")))
+    }
+    bench.take(.received(.ok(event.id, accepted: false, "auth-required: only members write")))
+    #expect(!bench.takeEffects().contains { if case .verdict = $0 { true } else { false } })
+    bench.pass(.seconds(10))
+    let note = "(it asked for AUTH and sent no challenge)"
+    let effects = bench.takeEffects()
+    #expect(
+      effects.contains(
+        .verdict(event.id, accepted: false, Text("auth-required: only members write \(note)"))))
+    let unread = Text("auth-required: only members read \(note)")
+    #expect(effects.contains(.answered(AskID(1), .refused(unread))))
+    #expect(bench.machine.subscription("a") == .refused(unread))
+    #expect(RefusalClass(unread) == .authRequired)
+  }
+
   @Test func `a relay that challenges without end is not signed for without end`() {
     var bench = challenged()
     for _ in 0..<200 {

@@ -45,7 +45,9 @@ extension ConnectionMachine {
     auth.signing = nil
     auth.deadline = nil
     lastError = why
-    refuseAwaiting(why)
+    refuseAwaiting { said in
+      said.map { Text("\(why.string) (the relay said: \($0.string))") } ?? why
+    }
     becomeReady(now)
   }
 
@@ -110,7 +112,10 @@ extension ConnectionMachine {
       // Some relays never answer an AUTH; whether they took it shows at the next request.
       return authenticated(now)
     }
-    refuseAwaiting("auth-required: the relay asked for AUTH without a challenge")
+    refuseAwaiting { said in
+      // The relay's own words come first, as what they begin with says what kind of refusal it is.
+      Text("\((said ?? "auth-required:").string) (it asked for AUTH and sent no challenge)")
+    }
   }
 
   enum AuthWait { case wait, again, refused }
@@ -139,11 +144,19 @@ extension ConnectionMachine {
     releaseNegotiations()
   }
 
-  private mutating func refuseAwaiting(_ why: Text) {
-    refuseAwaitingNegotiations(why)
-    for name in liveOrder where lives[name]?.phase == .awaitingAuth { refuseLive(name, why) }
-    for id in askOrder where asks[id]?.phase == .awaitingAuth { finish(id, .refused(why)) }
+  /// Ends what waits for AUTH.
+  ///
+  /// - Parameter words: Makes of what the relay said when it refused what people are told.
+  private mutating func refuseAwaiting(_ words: (Text?) -> Text) {
+    refuseAwaitingNegotiations(words)
+    for name in liveOrder where lives[name]?.phase == .awaitingAuth {
+      refuseLive(name, words(lives[name]?.refusal))
+    }
+    for id in askOrder where asks[id]?.phase == .awaitingAuth {
+      finish(id, .refused(words(asks[id]?.refusal)))
+    }
     for id in publishOrder where publishes[id]?.isAwaitingAuth == true {
+      let why = words(publishes[id]?.refusal)
       removePublish(id)
       effects.append(.verdict(id, accepted: false, why))
     }

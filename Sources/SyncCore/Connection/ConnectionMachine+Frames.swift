@@ -184,9 +184,11 @@ extension ConnectionMachine {
     switch target {
     case .ask(let id):
       asks[id]?.hasRetriedAuth = true
+      asks[id]?.refusal = text
       asks[id]?.phase = wait == .again ? .queued : .awaitingAuth
     case .live(let name):
       lives[name]?.hasRetriedAuth = true
+      lives[name]?.refusal = text
       lives[name]?.phase = wait == .again ? .idle : .awaitingAuth
     }
   }

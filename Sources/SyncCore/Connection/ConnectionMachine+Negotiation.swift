@@ -28,6 +28,8 @@ extension ConnectionMachine {
     var notice: Text?
     var attempts = 0
     var hasRetriedAuth = false
+    /// What the relay said when it asked for AUTH first.
+    var refusal: Text?
   }
 
   // MARK: What is wanted
@@ -147,6 +149,7 @@ extension ConnectionMachine {
     let wait = needsAuth(hasRetried: negotiation.hasRetriedAuth, now)
     if wait == .refused { return endNegotiation(id, .refused(.unsupported(text))) }
     negotiations[id]?.hasRetriedAuth = true
+    negotiations[id]?.refusal = text
     negotiations[id]?.deadline = nil
     negotiations[id]?.phase = wait == .again ? .queued : .awaitingAuth
   }
@@ -236,9 +239,9 @@ extension ConnectionMachine {
     }
   }
 
-  mutating func refuseAwaitingNegotiations(_ why: Text) {
+  mutating func refuseAwaitingNegotiations(_ words: (Text?) -> Text) {
     for id in negotiationOrder where negotiations[id]?.phase == .awaitingAuth {
-      endNegotiation(id, .refused(.unsupported(why)))
+      endNegotiation(id, .refused(.unsupported(words(negotiations[id]?.refusal))))
     }
   }
 

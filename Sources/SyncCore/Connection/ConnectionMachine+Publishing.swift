@@ -61,6 +61,7 @@ extension ConnectionMachine {
         let wait = needsAuth(hasRetried: publish.hasRetriedAuth, now)
         if wait != .refused {
           publishes[id]?.hasRetriedAuth = true
+          publishes[id]?.refusal = text
           publishes[id]?.isSent = false
           publishes[id]?.isAwaitingAuth = wait == .wait
           return

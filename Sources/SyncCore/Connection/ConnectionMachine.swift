@@ -80,6 +80,8 @@ public struct ConnectionMachine: Sendable {
     var phase = Phase.idle
     var attempts = 0
     var hasRetriedAuth = false
+    /// What the relay said when it asked for AUTH first.
+    var refusal: Text?
     var confirmedAt: Duration?
     var heardAt: Duration?
     var parkedAt: Duration?
@@ -99,6 +101,8 @@ public struct ConnectionMachine: Sendable {
     var phase = Phase.queued
     var attempts = 0
     var hasRetriedAuth = false
+    /// What the relay said when it asked for AUTH first.
+    var refusal: Text?
   }
 
   struct OpenRequest: Sendable {
@@ -120,6 +124,8 @@ public struct ConnectionMachine: Sendable {
     var isSent = false
     var isAwaitingAuth = false
     var hasRetriedAuth = false
+    /// What the relay said when it asked for AUTH first.
+    var refusal: Text?
   }
 
   struct Authentication: Sendable {
