@@ -42,41 +42,6 @@ public enum NIP19 {
   }
 }
 
-/// The slot of a replaceable or addressable event: what an `a` tag names.
-public struct EventAddress: Hashable, Sendable {
-  public let kind: EventKind
-  public let author: PublicKey
-  public let identifier: Text
-
-  public init(kind: EventKind, author: PublicKey, identifier: Text) {
-    self.kind = kind
-    self.author = author
-    self.identifier = identifier
-  }
-
-  /// Reads `kind:pubkey:identifier`; the identifier may itself hold colons.
-  public init?(_ text: Text) {
-    let parts = text.utf8.split(separator: 0x3a, maxSplits: 2, omittingEmptySubsequences: false)
-    guard parts.count == 3, let author = Bytes32(hex: Text(utf8: parts[1])),
-      !parts[0].isEmpty, parts[0].allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
-      let kind = UInt16(Text(utf8: parts[0]).string)
-    else { return nil }
-    self.init(
-      kind: EventKind(kind), author: PublicKey(author), identifier: Text(utf8: parts[2]))
-  }
-
-  /// `kind:pubkey:identifier`.
-  public var text: Text {
-    var bytes: [UInt8] = []
-    bytes.appendDecimal(Int64(kind.number))
-    bytes.append(0x3a)
-    author.bytes.withUnsafeBytes { bytes.appendHex($0) }
-    bytes.append(0x3a)
-    bytes.append(contentsOf: identifier.utf8)
-    return Text(utf8: bytes)
-  }
-}
-
 extension NIP19 {
   /// Reads an entity, with or without `nostr:` in front.
   public static func decode(_ text: some StringProtocol) throws(Failure) -> Entity {

@@ -61,15 +61,11 @@ actor LogDesk {
     try reader.lastWrittenDate(before: message)
   }
 
-  /// The date of the version that holds the slot of what `author` is about to say; nil: there is
-  /// none, or the kind replaces nothing.
-  func holderDate(_ draft: EventDraft, author: PublicKey) -> Timestamp? {
-    let storage = draft.kind.storage
-    guard storage == .replaceable || storage == .addressable else { return nil }
-    let identifier = storage == .addressable ? draft.tags.firstValue("d") ?? "" : nil
+  /// The date of the version that holds a slot; nil: there is none.
+  func holderDate(_ slot: EventAddress) -> Timestamp? {
     // Without a cache the clock alone decides: the relay keeps the newer version all the same.
     let date = try? views.read { snapshot throws(CacheError) in
-      try snapshot.holderDate(kind: draft.kind, author: author, identifier: identifier)
+      try snapshot.holderDate(slot)
     }
     return date ?? nil
   }

@@ -20,8 +20,8 @@ import Testing
     let row = MessageRow(
       sequence: LogSequence(Int64(number)), id: try id(number), group: "g", author: key,
       createdAt: Timestamp(time), kind: .message, text: text, title: nil, isDeleted: false,
-      isEdited: false, replyTo: nil, root: nil, isBroadcast: false, isPinned: false, replies: 0,
-      lastReplyAt: nil,
+      isEdited: false, replyTo: nil, root: nil, isBroadcast: false, isStray: false,
+      isPinned: false, replies: 0, lastReplyAt: nil,
       reactions: reactions, redatedFrom: nil, isFuture: false)
     let relay = try #require(RelayURL("ws://relay.example:1"))
     let delivery = try state.map {

@@ -143,6 +143,43 @@ struct MessageTests {
     }
   }
 
+  @Test func `a reply whose root is not here stands in the timeline until the root comes`() throws {
+    let root = message("root", at: 10)
+    let other = message("other", at: 15)
+    let stray = reply("lonely", to: root, by: 2, at: 20)
+    let comment = event(
+      1111, by: 2, at: 30, [["h", "g"], ["E", root.id.hex], ["e", root.id.hex]], "comment")
+    for cursor in [PageCursor.newest, .after(EventPosition(createdAt: 0, id: root.id))] {
+      try views([comment, stray, other]).read { view throws(CacheError) in
+        let page = try view.timeline("g", cursor, now: noon)
+        #expect(page.map(\.text) == ["other", "lonely", "comment"])
+        #expect(page.map(\.isStray) == [false, true, true])
+        #expect(
+          try view.thread(root.id, group: "g", now: noon).map(\.text) == ["lonely", "comment"])
+        #expect(try view.timeline("g", cursor, limit: 2, now: noon).count == 2)
+      }
+      try views([comment, stray, other, root]).read { view throws(CacheError) in
+        let page = try view.timeline("g", cursor, now: noon)
+        #expect(page.map(\.text) == ["root", "other"])
+        #expect(try view.message(stray.id, now: noon)?.isStray == false)
+      }
+    }
+  }
+
+  @Test func `a thread without end does not hide the channel, and is not read without end`() throws
+  {
+    let roots = [message("root", at: 10), message("older", at: 5)]
+    let replies = (0..<ViewLimits.strayReadMax + 50).map {
+      reply("r\($0)", to: roots[0], by: 2, at: 1000 + Int64($0 / 3))
+    }
+    let stray = reply("too deep", to: message("gone", at: 1), by: 3, at: 20)
+    try views(replies + roots + [stray]).read { view throws(CacheError) in
+      #expect(try view.timeline("g", now: noon).map(\.text) == ["older", "root"])
+      let deep = PageCursor.before(EventPosition(createdAt: 900, id: stray.id))
+      #expect(try view.timeline("g", deep, now: noon).map(\.text) == ["older", "root", "too deep"])
+    }
+  }
+
   @Test func `a deleted reply is not counted, and a message from the future is marked`() throws {
     let root = message("root", at: 10)
     let gone = reply("gone", to: root, by: 2, at: 20)

@@ -142,3 +142,13 @@ extension CommunityStore {
     }
   }
 }
+
+extension Engine {
+  /// Returns once `isTrue`, looked at after every change; what never becomes true is ended by the
+  /// time limit of the suite.
+  func reach(_ isTrue: () async throws -> Bool) async throws {
+    if try await isTrue() { return }
+    for await _ in changes where try await isTrue() { return }
+    Issue.record("the engine ended before it came to that")
+  }
+}

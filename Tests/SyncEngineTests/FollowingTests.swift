@@ -8,7 +8,7 @@ import SyncCore
 import SyncEngine
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct FollowingTests {
+@Suite(.timeLimit(.minutes(4))) struct FollowingTests {
   /// An event by one of the community's people, dated now.
   private func event(
     _ world: EngineWorld, _ text: Text, by person: Int = 1, at time: Timestamp? = nil
@@ -53,7 +53,7 @@ import Testing
     let store = try await world.store()
     let engine = world.engine(store, key: world.member)
     await engine.start()
-    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(await engine.waitLive(for: .seconds(120)) == .reached)
     let fresh = try event(world, "hot off the press")
     try await post([fresh], to: world)
     try await waitFor(fresh.id, in: store, engine)
@@ -68,7 +68,7 @@ import Testing
     let store = try await world.store()
     let engine = world.engine(store, key: world.member)
     await engine.start()
-    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(await engine.waitLive(for: .seconds(120)) == .reached)
     world.network.setReachable(false)
     world.network.cutAll()
     var missed: [Event] = []
@@ -76,7 +76,7 @@ import Testing
     try await post(missed, to: world)
     world.network.setReachable(true)
     try await waitFor(try #require(missed.last).id, in: store, engine)
-    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(await engine.waitLive(for: .seconds(120)) == .reached)
     #expect(Set(missed.map(\.id)).isSubset(of: try store.ids()))
     await engine.stop()
     await store.close()
@@ -89,7 +89,7 @@ import Testing
     let store = try await world.store()
     let engine = world.engine(store, key: world.member)
     await engine.start()
-    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(await engine.waitLive(for: .seconds(120)) == .reached)
     world.network.setReachable(false)
     world.network.cutAll()
     while await engine.status().relays.first?.state == .ready {
@@ -100,7 +100,7 @@ import Testing
     // No live feed brings these: they were there before it was opened, and its limit is passed over.
     try await put(missed, into: world)
     world.network.setReachable(true)
-    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(await engine.waitLive(for: .seconds(120)) == .reached)
     #expect(Set(missed.map(\.id)).isSubset(of: try store.ids()))
     await engine.stop()
     await store.close()
@@ -112,7 +112,7 @@ import Testing
     let store = try await world.store()
     let engine = world.engine(store, key: world.member)
     await engine.start()
-    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(await engine.waitLive(for: .seconds(120)) == .reached)
     let late = try event(world, "written a day and a half ago", at: clock.now() - 36 * 3600)
     try await put([late], into: world)
     clock.leap(by: .seconds(6 * 3600 + 60))
@@ -129,7 +129,7 @@ import Testing
     let store = try await world.store()
     let first = world.engine(store, key: world.member)
     await first.start()
-    #expect(await first.waitLive(for: .seconds(40)) == .reached)
+    #expect(await first.waitLive(for: .seconds(120)) == .reached)
     await first.stop()
     let late = try event(world, "from last month", at: clock.now() - 30 * 86_400)
     try await put([late], into: world)
@@ -146,12 +146,12 @@ import Testing
     let store = try await world.store()
     let engine = world.engine(store, key: world.member)
     await engine.start()
-    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(await engine.waitLive(for: .seconds(120)) == .reached)
     await engine.goOffline()
     #expect(await engine.status().relays.first?.state == .suspended)
     #expect(await engine.waitLive(for: .seconds(1)) == .impossible("offline"))
     await engine.goOnline()
-    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(await engine.waitLive(for: .seconds(120)) == .reached)
     await engine.stop()
     await store.close()
   }
@@ -165,7 +165,7 @@ import Testing
     let store = try await world.store()
     let engine = world.engine(store, key: world.member)
     await engine.start()
-    guard case .impossible = await engine.waitLive(for: .seconds(20)) else {
+    guard case .impossible = await engine.waitLive(for: .seconds(120)) else {
       Issue.record("\(await engine.status())")
       return
     }
@@ -178,7 +178,7 @@ import Testing
     let store = try await world.store()
     let engine = world.engine(store, key: world.member)
     await engine.start()
-    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(await engine.waitLive(for: .seconds(120)) == .reached)
     let fresh = try event(world, "only to those who name the channel")
     try await post([fresh], to: world)
     try await waitFor(fresh.id, in: store, engine)

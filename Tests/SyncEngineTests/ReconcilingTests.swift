@@ -7,7 +7,7 @@ import SyncCore
 import SyncEngine
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ReconcilingTests {
+@Suite(.timeLimit(.minutes(4))) struct ReconcilingTests {
   private func rules(_ way: ReadingRules.Reconciliation) -> RelayRules {
     var rules = RelayRules.withoutGroups
     rules.reading.reconciliation = way
@@ -130,7 +130,7 @@ import Testing
       }
       await world.host.announce([event])
     }
-    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(await engine.waitLive(for: .seconds(120)) == .reached)
     for await _ in engine.changes where posted.isSubset(of: try store.ids()) { break }
     await engine.stop()
     #expect(posted.isSubset(of: try store.ids()))

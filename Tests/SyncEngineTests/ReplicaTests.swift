@@ -9,7 +9,7 @@ import SyncEngine
 import Testing
 
 /// A community with a home and a replica of it.
-@Suite(.timeLimit(.minutes(1))) struct ReplicaTests {
+@Suite(.timeLimit(.minutes(4))) struct ReplicaTests {
   /// A second relay on the world's network.
   private struct Replica {
     let url: RelayURL
@@ -93,7 +93,7 @@ import Testing
     }
     #expect(offered == nil)
     let back = try await restarted(world)
-    #expect(await engine.waitOutbox(for: .seconds(50)) == .reached)
+    #expect(await engine.waitOutbox(for: .seconds(120)) == .reached)
     #expect(try store.reader.deliveries(includingSent: true).map(\.state) == [.sent])
     await engine.stop()
     await store.close()
@@ -124,7 +124,7 @@ import Testing
     #expect(summary.isComplete)
     #expect(summary.relays[replica.url]??.isEmpty == false)
     await engine.start()
-    #expect(await engine.waitLive(for: .seconds(40)) == .reached)
+    #expect(await engine.waitLive(for: .seconds(120)) == .reached)
     await engine.stop()
     await store.close()
   }

@@ -7,7 +7,7 @@ import SyncCore
 import SyncEngine
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct WritingTests {
+@Suite(.timeLimit(.minutes(4))) struct WritingTests {
   private func draft(
     _ world: EngineWorld, _ text: Text, in group: Text, tags: [[Text]] = [], age: Int64 = 0
   ) -> EventDraft {
@@ -46,7 +46,7 @@ import Testing
     #expect(await engine.status().outbox == [.queued: 4])
     #expect(await world.held().isDisjoint(with: ids))
     await engine.goOnline()
-    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    #expect(await engine.waitOutbox(for: .seconds(120)) == .reached)
     #expect(Set(ids).isSubset(of: await world.held()))
     #expect(await engine.status().outbox == [:])
     let deliveries = try store.reader.deliveries(includingSent: true)
@@ -78,7 +78,7 @@ import Testing
       $0.limits.publishMax = .milliseconds(300)
     }
     let message = try await engine.publish(draft(world, "is it there?", in: group))
-    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    #expect(await engine.waitOutbox(for: .seconds(120)) == .reached)
     #expect(try store.reader.message(id: message.id)?.deliveries.first?.state == .sent)
     await engine.stop()
     await store.close()
@@ -94,9 +94,9 @@ import Testing
     await engine.start()
     let before = await world.held().count
     let message = try await engine.publish(draft(world, "cut", in: group))
-    _ = await engine.waitOutbox(for: .milliseconds(200))
+    while await !world.held().contains(message.eventID) { await Task.yield() }
     world.network.cutAll()
-    #expect(await engine.waitOutbox(for: .seconds(40)) == .reached)
+    #expect(await engine.waitOutbox(for: .seconds(120)) == .reached)
     #expect(await world.held().count == before + 1)
     #expect(try store.reader.message(id: message.id)?.deliveries.first?.state == .sent)
     await engine.stop()
@@ -112,7 +112,7 @@ import Testing
     let engine = world.engine(store, key: world.member)
     let poison = try await engine.publish(draft(world, "to nowhere", in: "no-such-group"))
     let good = try await engine.publish(draft(world, "to somewhere", in: group))
-    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    #expect(await engine.waitOutbox(for: .seconds(120)) == .reached)
     let refused = try #require(try store.reader.message(id: poison.id)?.deliveries.first)
     #expect(refused.state == .refused && refused.reason?.isEmpty == false)
     #expect(try store.reader.message(id: good.id)?.deliveries.first?.state == .sent)
@@ -139,7 +139,7 @@ import Testing
     await offline.stop()
     let engine = world.engine(store, key: world.member)
     _ = try await engine.syncOnce(SyncPlan(.groups([group])))
-    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    #expect(await engine.waitOutbox(for: .seconds(120)) == .reached)
     let moved = try #require(try store.reader.message(id: old.id))
     #expect(moved.eventID != old.eventID && moved.redatedFrom == old.eventID)
     #expect(moved.deliveries.first?.state == .sent)
@@ -161,7 +161,7 @@ import Testing
     let store = try await world.store()
     let engine = world.engine(store, key: world.member) { $0.isRedating = false }
     let old = try await engine.publish(draft(world, "yesterday", in: group, age: 90_000))
-    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    #expect(await engine.waitOutbox(for: .seconds(120)) == .reached)
     let kept = try #require(try store.reader.message(id: old.id))
     #expect(kept.eventID == old.eventID && kept.deliveries.first?.state == .expired)
     await engine.stop()

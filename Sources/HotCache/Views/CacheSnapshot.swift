@@ -81,13 +81,11 @@ public struct CacheSnapshot: ~Copyable {
 
   /// The date of the version that holds a slot, also where it was deleted or has expired: an older
   /// one does not come back.
-  ///
-  /// - Parameter identifier: Nil for a replaceable kind.
-  public func holderDate(
-    kind: EventKind, author: PublicKey, identifier: Text?
-  ) throws(CacheError) -> Timestamp? {
-    try answer { () throws(StoreError) in
-      try reading.holder(of: Slot(kind: kind, author: author, identifier: identifier))?.createdAt
+  public func holderDate(_ slot: EventAddress) throws(CacheError) -> Timestamp? {
+    let identifier = slot.kind.storage == .addressable ? slot.identifier : nil
+    return try answer { () throws(StoreError) in
+      try reading.holder(
+        of: Slot(kind: slot.kind, author: slot.author, identifier: identifier))?.createdAt
     }
   }
 
@@ -98,7 +96,8 @@ public struct CacheSnapshot: ~Copyable {
 
   // MARK: Messages
 
-  /// A page of a group's timeline in rising order: top-level messages and broadcast replies.
+  /// A page of a group's timeline in rising order: top-level messages, broadcast replies, and replies
+  /// whose thread has no beginning here.
   /// Deleted messages stay, marked and without their text.
   public func timeline(
     _ group: Text, _ cursor: PageCursor = .newest, limit: Int = 50, now: Timestamp,

@@ -3,14 +3,35 @@ import SyncCore
 
 /// Timelines, threads and edits.
 extension Reading {
-  /// A page of a group's timeline: top-level messages and broadcast replies, deleted ones marked.
+  /// A page of a group's timeline: top-level messages, broadcast replies, and replies whose thread
+  /// has no beginning here, as nothing else would lead to them; deleted ones marked.
   func timeline(_ group: Text, _ cursor: PageCursor, limit: Int, now: Timestamp, me: PublicKey?)
     throws(StoreError) -> [MessageRow]
   {
-    let key = IndexKey.tag(UInt8(ascii: "h"), group, sub: GroupClass.timeline)
-    return try page([key], cursor, limit: limit, now: now, me: me) { row in
-      row.tags.firstValue("h") == group
+    let letter = UInt8(ascii: "h")
+    let own = IndexKey.tag(letter, group, sub: GroupClass.timeline)
+    let inThreads = IndexKey.tag(letter, group, sub: GroupClass.threadOnly)
+    var roots: [EventID: Bool] = [:]
+    var left = ViewLimits.strayReadMax
+    return try page([own, inThreads], cursor, limit: limit, now: now, me: me) {
+      row throws(StoreError) in
+      guard row.tags.firstValue("h") == group else { return .skip }
+      let event = row.event
+      guard event.isThreadOnly else { return .take }
+      left -= 1
+      if left < 0 { return .goOn([own]) }
+      guard let root = event.place.root else { return .skip }
+      if let isHeld = roots[root] { return isHeld ? .skip : .take }
+      let isHeld = try isHeld(root: root, in: group)
+      roots[root] = isHeld
+      return isHeld ? .skip : .take
     }
+  }
+
+  /// Whether the beginning of a thread is a message of the group that is here.
+  private func isHeld(root: EventID, in group: Text?) throws(StoreError) -> Bool {
+    guard let row = try row(root) else { return false }
+    return row.event.isMessage && row.event.group == group
   }
 
   /// The replies of a thread. The root itself is not among them.
@@ -25,7 +46,7 @@ extension Reading {
     return try page(
       [.thread(root: root, group: known)], cursor, limit: limit, now: now, me: me
     ) { row in
-      Self.isInThread(row, root: root, group: known)
+      Self.isInThread(row, root: root, group: known) ? .take : .skip
     }
   }
 
@@ -36,29 +57,34 @@ extension Reading {
 
   private func page(
     _ keys: [IndexKey], _ cursor: PageCursor, limit: Int, now: Timestamp, me: PublicKey?,
-    where isWanted: (BodyRow) -> Bool
+    choose: (BodyRow) throws(StoreError) -> Choice
   ) throws(StoreError) -> [MessageRow] {
-    var merge: EntryMerge
-    switch cursor {
-    case .newest: merge = EntryMerge(keys, order: .falling)
-    case .before(let position):
-      merge = EntryMerge(keys, order: .falling, until: position.createdAt)
-    case .after(let position):
-      merge = EntryMerge(keys, order: .rising, since: position.createdAt)
-    case .around(let position):
-      return try pageAround(position, keys, limit: limit, now: now, me: me, where: isWanted)
+    if case .around(let position) = cursor {
+      return try pageAround(position, keys, limit: limit, now: now, me: me, choose: choose)
     }
+    var place = cursor
+    var merge = Self.merge(keys, place)
     var result: [MessageRow] = []
     while result.count < limit, let candidate = try merge.next(self) {
       let row = try row(candidate.entry)
-      switch cursor {
+      switch place {
       case .newest: break
       case .before(let position) where row.position >= position: continue
       case .after(let position) where row.position <= position: continue
       case .before, .after, .around: break
       }
-      guard isWanted(row), let message = try message(row, now: now, me: me) else { continue }
-      result.append(message)
+      switch try choose(row) {
+      case .take:
+        if let message = try message(row, now: now, me: me) { result.append(message) }
+      case .skip: continue
+      case .goOn(let keys):
+        if case .after = place {
+          place = .after(row.position)
+        } else {
+          place = .before(row.position)
+        }
+        merge = Self.merge(keys, place)
+      }
     }
     if case .after = cursor { return result }
     return result.reversed()
@@ -66,21 +92,37 @@ extension Reading {
 
   private func pageAround(
     _ position: EventPosition, _ keys: [IndexKey], limit: Int, now: Timestamp, me: PublicKey?,
-    where isWanted: (BodyRow) -> Bool
+    choose: (BodyRow) throws(StoreError) -> Choice
   ) throws(StoreError) -> [MessageRow] {
     var middle: [MessageRow] = []
-    if limit > 0, let row = try row(position.id), isWanted(row),
+    if limit > 0, let row = try row(position.id), case .take = try choose(row),
       let message = try message(row, now: now, me: me)
     {
       middle = [message]
     }
     let older = try page(
       keys, .before(position), limit: (limit - middle.count) / 2, now: now, me: me,
-      where: isWanted)
+      choose: choose)
     let newer = try page(
       keys, .after(position), limit: limit - middle.count - older.count, now: now, me: me,
-      where: isWanted)
+      choose: choose)
     return older + middle + newer
+  }
+
+  /// What to do with a row that a page comes to.
+  private enum Choice {
+    case take
+    case skip
+    /// Leave it out, and go on behind it with these keys alone.
+    case goOn([IndexKey])
+  }
+
+  private static func merge(_ keys: [IndexKey], _ cursor: PageCursor) -> EntryMerge {
+    switch cursor {
+    case .newest, .around: EntryMerge(keys, order: .falling)
+    case .before(let position): EntryMerge(keys, order: .falling, until: position.createdAt)
+    case .after(let position): EntryMerge(keys, order: .rising, since: position.createdAt)
+    }
   }
 
   /// A message as it reads now; nil for what is not a message, was discarded, has expired, or is
@@ -106,6 +148,10 @@ extension Reading {
       !isDeleted && mayHave(.reaction) ? try self.reactions(to: row.id, now: now, me: me) : []
     let replies = mayHave(.thread) ? try countReplies(row.id, event.group, now) : (0, nil)
     let text = isDeleted ? .empty : edit?.content ?? row.content
+    var isStray = false
+    if event.isThreadOnly, let root = place.root {
+      isStray = try !isHeld(root: root, in: event.group)
+    }
     return MessageRow(
       sequence: LogSequence(Int64(row.sequence)), id: row.id, group: event.group?.owned(),
       author: row.pubkey, createdAt: row.createdAt, kind: row.kind, text: text.owned(),
@@ -114,7 +160,8 @@ extension Reading {
         : (event.tags.firstValue("title") ?? event.tags.firstValue("subject"))?
           .owned(),
       isDeleted: isDeleted, isEdited: edit != nil, replyTo: place.parent, root: place.root,
-      isBroadcast: place.isBroadcast, isPinned: try isPinned(row.id, in: event.group),
+      isBroadcast: place.isBroadcast, isStray: isStray,
+      isPinned: try isPinned(row.id, in: event.group),
       replies: replies.0, lastReplyAt: replies.1,
       reactions: reactions, redatedFrom: try redated(from: row.id),
       isFuture: row.createdAt > now + ViewLimits.clockSkew)

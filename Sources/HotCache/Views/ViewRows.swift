@@ -89,6 +89,8 @@ public struct MessageRow: Sendable, Hashable {
   public let root: EventID?
   /// A reply that is shown in the channel too.
   public let isBroadcast: Bool
+  /// A reply whose thread has no beginning here: it is shown in the channel until that comes.
+  public let isStray: Bool
   /// Named by the group's list of pinned messages.
   public let isPinned: Bool
   /// Replies in the thread of this message that were not deleted; counted up to
@@ -180,6 +182,8 @@ public enum ViewLimits {
   public static let emojiMax = 64
   /// Messages looked at to find the newest that may be shown as a group's preview.
   public static let previewReadMax = 256
+  /// Replies looked at for one page of a timeline to find those whose thread has no beginning here.
+  public static let strayReadMax = 2000
   /// Versions of one group's unverified state looked at, the newest.
   public static let unverifiedReadMax = 64
   /// Profiles looked at for one lookup by name.

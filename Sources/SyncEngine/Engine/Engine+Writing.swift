@@ -52,21 +52,17 @@ extension Engine {
   private func versionDate(
     _ draft: EventDraft, author: PublicKey
   ) async throws(EngineError) -> Timestamp {
-    let storage = draft.kind.storage
-    guard storage == .replaceable || storage == .addressable else { return draft.createdAt }
-    let slot = EventAddress(
-      kind: draft.kind, author: author,
-      identifier: storage == .addressable ? draft.tags.firstValue("d") ?? "" : "")
+    guard let slot = EventAddress(of: draft, author: author) else { return draft.createdAt }
     await store.caughtUp()
-    let holder = await desk.holderDate(draft, author: author)
+    let holder = await desk.holderDate(slot)
     // Nothing is awaited from here on, so that two versions written at once get two dates.
     let last = [holder, versionDates[slot]].compactMap { $0 }.max()
     guard let last, last >= draft.createdAt else {
-      versionDates[slot] = draft.createdAt
+      versionDates.note(draft.createdAt, for: slot)
       return draft.createdAt
     }
     guard last < ports.clock.now() + limits.datingLeadMax else { throw .versionAhead(last) }
-    versionDates[slot] = last + 1
+    versionDates.note(last + 1, for: slot)
     return last + 1
   }
 

@@ -43,7 +43,7 @@ public actor Engine: RelayReportSink {
   var storeFailure: LogError?
   var outboxCounts: [DeliveryState: Int] = [:]
   /// The dates of the versions of one's own events that this process has written last.
-  var versionDates: [EventAddress: Timestamp] = [:]
+  var versionDates: VersionDates
   private var waiters = Waiters()
 
   /// One relay's part.
@@ -86,6 +86,7 @@ public actor Engine: RelayReportSink {
     self.signer = signer
     self.options = options
     limits = options.limits
+    versionDates = VersionDates(countMax: options.limits.versionDatesMax)
     desk = LogDesk(
       reader: store.reader, views: store.views, executor: executor ?? ThreadExecutor())
     intake = Intake(store: store, clock: ports.clock, limits: options.limits)

@@ -60,9 +60,8 @@ struct Redater: Sendable {
     for event: Event, _ id: MessageID
   ) async throws(RedatingError) -> Timestamp {
     await store.caughtUp()
-    let draft = EventDraft(
-      createdAt: event.createdAt, kind: event.kind, tags: event.tags, content: event.content)
-    let holder = await desk.holderDate(draft, author: event.pubkey)
+    let slot = EventAddress(of: event)
+    let holder: Timestamp? = if let slot { await desk.holderDate(slot) } else { nil }
     // With a new date it would win over what was written after it.
     if let holder, holder > event.createdAt { throw .superseded }
     let now = clock.now()

@@ -32,7 +32,7 @@ enum ChatRows {
       "text": .text(row.text), "title": JSON(row.title), "state": JSON(shown.state),
       "reason": JSON(shown.delivery?.reason), "deleted": JSON(row.isDeleted),
       "edited": JSON(row.isEdited), "reply_to": JSON(row.replyTo?.hex), "root": JSON(row.root?.hex),
-      "replies": JSON(row.replies),
+      "root_held": row.root == nil ? nil : JSON(!row.isStray), "replies": JSON(row.replies),
       "reactions": .array(
         row.reactions.map { reaction in
           [

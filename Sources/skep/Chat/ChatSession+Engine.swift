@@ -1,3 +1,4 @@
+import EventLog
 import Nostr
 import SyncCore
 import SyncEngine
@@ -9,7 +10,8 @@ extension ChatSession {
   func status() async throws {
     await engine.settleFaults()
     let snapshot = try StatusSnapshot(
-      name: folder.name, log: store.reader, views: store.views, relays: engine.relays, now: now)
+      name: folder.name, log: store.reader, views: store.views, relays: engine.relays,
+      deliveries: store.reader.deliveries(includingSent: true), now: now)
     let status = await engine.status()
     let states = status.relays.map { relay in
       (
@@ -21,19 +23,38 @@ extension ChatSession {
           ("notice", JSON(relay.notice)),
           ("last_heard", JSON(relay.heardAt)),
           ("clock_skew", relay.clockSkew.map { JSON.int($0) } ?? .null),
-          ("feeds", JSON(counts: Self.feeds(of: relay))),
+          ("feeds", Self.feedFigures(of: relay)),
+          ("refused_feeds", Self.refusedFeeds(of: relay)),
           ("next", JSON(next(for: relay, isOnline: status.isOnline))),
         ] as [(String, JSON)]
       )
     }
     try output.write(
       snapshot.json(relayStates: Dictionary(states, uniquingKeysWith: { first, _ in first })),
-      snapshot.lines + status.relays.flatMap { lines($0, isOnline: status.isOnline) })
+      snapshot.lines(
+        isWhole: false,
+        advice: "/gaps lists what is not proved, “skep status --all” tells all of it")
+        + status.relays.flatMap { lines($0, isOnline: status.isOnline) })
   }
 
   /// The live feeds by how far each has come.
   private static func feeds(of relay: RelayStatus) -> [String: Int] {
     Dictionary(relay.subscriptions.map { (Self.name(of: $0.state), 1) }, uniquingKeysWith: +)
+  }
+
+  /// Every state with its count, those that no feed is in too.
+  private static func feedFigures(of relay: RelayStatus) -> JSON {
+    let counts = feeds(of: relay)
+    return .object(
+      ["wanted", "asked", "live", "refused", "parked"].map { ($0, JSON(counts[$0] ?? 0)) })
+  }
+
+  private static func refusedFeeds(of relay: RelayStatus) -> JSON {
+    .array(
+      relay.subscriptions.compactMap { feed in
+        guard case .refused(let why) = feed.state else { return nil }
+        return ["name": .text(feed.name), "why": .text(why)]
+      })
   }
 
   private static func name(of state: SubscriptionState) -> String {

@@ -179,14 +179,18 @@ extension ChatSession {
     let id = try event(reference)
     let (time, viewer, channel) = (now, me, open)
     let rows = try await read { view throws(CacheError) in
-      guard let message = try view.message(id, now: time, me: viewer) else { return [MessageRow]() }
-      let root = message.root ?? message.id
+      let message = try view.message(id, now: time, me: viewer)
+      // What is not held may be the beginning of a thread of which replies are.
+      let root = message?.root ?? id
       let head = try view.message(root, now: time, me: viewer)
       let replies = try view.thread(
-        root, group: message.group ?? channel, limit: 500, now: time, me: viewer)
+        root, group: message?.group ?? channel, limit: 500, now: time, me: viewer)
       return (head.map { [$0] } ?? []) + replies
     }
-    guard !rows.isEmpty else { throw ChatFailure("unknown-message", "that message is not held") }
+    guard let first = rows.first else {
+      throw ChatFailure("unknown-message", "that message is not held")
+    }
+    if first.isStray { try output.say("the beginning of this thread is not held") }
     let shown = try await shown(rows)
     if output.isJSON {
       for message in shown { try output.out.write(row: ChatRows.message(message)) }
@@ -254,7 +258,8 @@ extension ChatSession {
   /// Every span that is not proved; with none, how far what is proved reaches.
   func listGaps() throws {
     let snapshot = try StatusSnapshot(
-      name: folder.name, log: store.reader, views: store.views, relays: engine.relays, now: now)
+      name: folder.name, log: store.reader, views: store.views, relays: engine.relays,
+      deliveries: [], now: now)
     if snapshot.open.isEmpty {
       try output.say("no gap is known: what is proved reaches from the beginning up to")
       for line in snapshot.reachLines { try output.say("  " + line) }

@@ -121,10 +121,10 @@ extension ChatSession {
     if deliveries.isEmpty { try output.say("the outbox is empty") }
     for delivery in deliveries {
       let number = numbers.number(of: delivery.eventID)
-      guard case .object(let members) = Rows.delivery(delivery) else { continue }
+      guard case .object(let members) = Rows.delivery(delivery, isAtWork: true) else { continue }
       try output.write(
         .object([("type", "outbox"), ("n", JSON(number))] + members),
-        ["#\(number)  " + Rows.deliveryLine(delivery)])
+        ["#\(number)  " + Rows.deliveryLine(delivery, isAtWork: true)])
     }
   }
 

@@ -47,9 +47,16 @@ final class ChatSession {
       if let terminal { try await showNews(on: terminal) }
       try output.out.flush()
       guard let line = try await input.next() else { break }
+      try refuseDamage()
       try await take(line)
     }
+    try refuseDamage()
     try output.out.flush()
+  }
+
+  /// The check of the log goes on while it is read, and may find something at any moment.
+  private func refuseDamage() throws {
+    if let damage = store.log.damage { throw damage }
   }
 
   /// Rings whenever the log has grown and the views show it.
