@@ -1,5 +1,6 @@
 public import Nostr
 public import NostrCrypto
+import Platform
 public import SyncCore
 
 /// The authoritative log of one community, in one SQLite file, and its one writer.
@@ -20,6 +21,12 @@ public actor EventLog {
   private var file: Connection?
   private var state = WriterState()
   private var isFullySynchronous = false
+  private var soundness = Soundness.unknown
+  /// Up to this entry the ids are still to be checked.
+  private var uncheckedThrough = LogSequence.start
+  private var checkedAt: Int64 = 0
+  private nonisolated let interruption = Interruption()
+  private nonisolated let verdict = Lock(Verdict())
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor {
     executor.asUnownedSerialExecutor()
@@ -50,15 +57,13 @@ public actor EventLog {
   }
 
   private func openFile() throws(LogError) {
+    try takeMark()
     let database = try LogFile.openForWriting(path: path, options: options, now: clock.now())
     do throws(LogError) {
       try state.refresh(from: database)
       tail.append([], sizes: [], head: state.head)
       file = database
-      // A state that speaks of a process that is gone must not block what it was about.
-      try transaction(.full) { transaction throws(LogError) in
-        try transaction.endInterruptedDeliveries()
-      }
+      if case .sound = soundness { try begin() }
     } catch {
       file = nil
       database.close()
@@ -78,15 +83,6 @@ public actor EventLog {
   /// Notes something learnt beside the events; on disk when the call returns.
   public func note(_ fact: Fact) throws(LogError) -> LogSequence {
     try transaction(.full) { transaction throws(LogError) in try transaction.append(fact) }
-  }
-
-  /// Takes proved spans away, as when a relay turned out to page falsely.
-  public func revokeCoverage(
-    relay: RelayURL, scope: Scope, from: Timestamp, to: Timestamp
-  ) throws(LogError) {
-    try transaction(.normal) { transaction throws(LogError) in
-      try transaction.revokeCoverage(relay: relay, scope: scope, from: from, to: to)
-    }
   }
 
   /// Adds to the counts of what a relay sent that it should not have.
@@ -154,14 +150,133 @@ public actor EventLog {
   public func close() {
     reader.close()
     // Whether it could be done makes no difference: what stays in the write-ahead log is not lost.
-    _ = try? checkpoint()
+    let isFolded = (try? checkpoint()) ?? false
+    let wasOpen = file != nil
     file?.close()
     file = nil
+    guard options.isChecked, wasOpen, isFolded, case .sound = soundness else { return }
+    LogMark(head: state.head, uncheckedThrough: uncheckedThrough, checkedAt: checkedAt)
+      .write(for: path)
   }
 
   /// Bounds the file's size from now on, as a disk would that is about to be full.
   package func setPagesMax(_ pages: Int) throws(LogError) {
     try connection().execute("PRAGMA max_page_count = \(pages)")
+  }
+
+  // MARK: Soundness
+
+  private enum Soundness {
+    /// Nothing is written before it was checked.
+    case unknown
+    case sound
+    case damaged(LogError)
+  }
+
+  private struct Verdict {
+    var damage: LogError?
+    var isSound = false
+  }
+
+  /// What was found wrong with the file, if something was; nothing is written then any more.
+  public nonisolated var damage: LogError? { verdict.withLock { $0.damage } }
+
+  /// Whether all of the file is known to be sound, as far as the structure and the ids say.
+  public nonisolated var isSound: Bool { verdict.withLock { $0.isSound } }
+
+  /// Returns once `isSound`; throws `LogError.damaged` where it is not, and `LogError.closed` when
+  /// it was stopped. Between its steps others may write.
+  public func confirmSound() async throws(LogError) {
+    _ = try connection()
+    try passCheck()
+    while uncheckedThrough > .start {
+      if interruption.isStopped || file == nil { throw LogError.closed }
+      do throws(LogError) {
+        let log = try LogReader.open(path: path, options: options)
+        defer { log.close() }
+        let check = SoundnessCheck(log: log, interruption: interruption)
+        uncheckedThrough = try check.chunk(endingAt: uncheckedThrough)
+      } catch {
+        if case .damaged = error { found(error) }
+        throw error
+      }
+      await Task.yield()
+    }
+    verdict.withLock { $0.isSound = true }
+  }
+
+  /// Ends a check that runs; what it has not come to is left to the next opening.
+  public nonisolated func stopChecking() { interruption.stop() }
+
+  /// Notes that somebody else has found the file damaged: it is not to be trusted when it is opened
+  /// next.
+  public func distrust(_ error: LogError) { found(error) }
+
+  private func found(_ error: LogError) {
+    soundness = .damaged(error)
+    verdict.withLock { $0 = Verdict(damage: error) }
+  }
+
+  /// Decides, before the file is opened for writing, whether it has to be checked first.
+  private func takeMark() throws(LogError) {
+    soundness = .sound
+    checkedAt = clock.now().seconds
+    guard options.isChecked, options.vfs == nil, let bytes = FileSize.of(path), bytes > 0 else {
+      return verdict.withLock { $0.isSound = true }
+    }
+    let now = clock.now().seconds
+    if let (mark, fits) = LogMark.read(for: path), fits, mark.checkedAt <= now,
+      mark.checkedAt > now - options.checkHoldsSeconds
+    {
+      (uncheckedThrough, checkedAt) = (mark.uncheckedThrough, mark.checkedAt)
+      return verdict.withLock { $0.isSound = mark.uncheckedThrough == .start }
+    }
+    soundness = .unknown
+    let waiting = FileSize.of(path + "-wal") ?? 0
+    let version = try FileHeader.read(path: path)?.schemaVersion
+    // What is to be migrated is written to at once.
+    guard bytes + waiting <= options.checkedAtOnceBytesMax || version != options.migrations.count
+    else { return }
+    try check()
+  }
+
+  /// Checks what must be sound before the first write, once.
+  private func passCheck() throws(LogError) {
+    switch soundness {
+    case .sound: return
+    case .damaged(let error): throw error
+    case .unknown:
+      try check()
+      try begin()
+    }
+  }
+
+  private func check() throws(LogError) {
+    let log: LogReader
+    do throws(LogError) {
+      log = try LogReader.open(path: path, options: options)
+    } catch {
+      // What else is wrong is for the writer to say: an older schema, say, is no damage.
+      guard case .damaged = error else { return soundness = .sound }
+      throw error
+    }
+    defer { log.close() }
+    do throws(LogError) {
+      let check = SoundnessCheck(log: log, interruption: interruption)
+      guard let through = try check.newest() else { throw LogError.closed }
+      uncheckedThrough = through
+      soundness = .sound
+    } catch {
+      if case .damaged = error { found(error) }
+      throw error
+    }
+  }
+
+  /// A state that speaks of a process that is gone must not block what it was about.
+  private func begin() throws(LogError) {
+    try transaction(.full) { transaction throws(LogError) in
+      try transaction.endInterruptedDeliveries()
+    }
   }
 
   // MARK: Transactions
@@ -178,6 +293,7 @@ public actor EventLog {
     _ body: (inout WriteTransaction) throws(LogError) -> Result
   ) throws(LogError) -> Result {
     let database = try connection()
+    try passCheck()
     try setDurability(durability, of: database)
     try database.run("BEGIN IMMEDIATE")
     do throws(LogError) {
@@ -193,6 +309,7 @@ public actor EventLog {
         // The failure that led here says more than one of the rollback could.
         _ = try? database.run("ROLLBACK")
       }
+      if case .damaged = error { found(error) }
       throw error
     }
   }

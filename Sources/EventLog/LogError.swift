@@ -9,6 +9,8 @@ public enum LogError: Error, Hashable, Sendable, CustomStringConvertible {
   case notALog(String)
   /// There is no such file.
   case missing(String)
+  /// There is no such file, and there was one with so many entries.
+  case lost(path: String, entries: Int64)
   case full(String)
   case readOnly(String)
   /// Another process kept the file locked for longer than the busy timeout.
@@ -32,6 +34,10 @@ public enum LogError: Error, Hashable, Sendable, CustomStringConvertible {
     case .notALog(let path):
       "\(path) is not a log of skep: choose another home, or move the file away"
     case .missing(let path): "there is no log at \(path)"
+    case .lost(let path, let entries):
+      "the log is gone: \(path) is missing, and had \(entries) entries: put the file back from a "
+        + "backup, or, to begin anew without what it held, move its folder away and mirror again; "
+        + "nothing was written"
     case .full(let what):
       "the disk is full (\(what)): free some space and try again; nothing already stored is lost"
     case .readOnly(let path):

@@ -18,6 +18,16 @@ public struct LogOptions: Sendable {
   public var cacheKibibytes = 16_384
   /// The most pages the file may have; nil: as many as the disk holds.
   public var pagesMax: Int?
+  /// Whether a file that was not left in order by this program is checked before anything is
+  /// written to it.
+  public var isChecked = false
+  /// A file up to this size is checked when it is opened; a larger one behind the first write.
+  public var checkedAtOnceBytesMax = 64 << 20
+  /// How long a check holds for a file that was left in order, in seconds: disks lose bits.
+  public var checkHoldsSeconds: Int64 = 30 * 86_400
+  /// Whether a log that is not there is read as one without an entry, as one is whose maker was
+  /// killed before there was a file.
+  public var isMissingEmpty = false
   /// The name of the SQLite VFS to use; nil: the system's.
   public var vfs: String?
   /// The 16 bytes that name a new log; nil: drawn by SQLite.

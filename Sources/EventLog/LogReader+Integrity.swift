@@ -19,10 +19,12 @@ extension LogReader {
 
   /// The first thing that is wrong with how the file is built, however it was made; nil: nothing.
   /// What the rows say is not looked at.
-  public func structureProblem() throws(LogError) -> String? {
+  func structureProblem(_ interruption: Interruption) throws(LogError) -> String? {
     try readAlone { database, _ throws(LogError) in
-      try database.first("PRAGMA quick_check(1)") { $0.text(0).string }.flatMap {
-        $0 == "ok" ? nil : $0
+      try interruption.run(database) { () throws(LogError) in
+        try database.first("PRAGMA quick_check(1)") { $0.text(0).string }.flatMap {
+          $0 == "ok" ? nil : $0
+        }
       }
     }
   }

@@ -199,3 +199,11 @@ extension LogReader {
     }
   }
 }
+
+extension LogReader {
+  /// How many entries the log at `path` had when it was last closed in order; nil where nothing
+  /// tells.
+  public static func entriesNoted(path: String) -> Int64? {
+    LogMark.read(for: path)?.mark.head.number
+  }
+}

@@ -126,13 +126,6 @@ extension WriteTransaction {
     try updateGaps(key) { $0.insert(entry) }
   }
 
-  mutating func revokeCoverage(
-    relay: RelayURL, scope: Scope, from: Timestamp, to: Timestamp
-  ) throws(LogError) {
-    let key = try coverageKey(relay, scope)
-    try updateCoverage(key) { $0.subtract(from: from, to: to) }
-  }
-
   private mutating func coverageKey(
     _ relay: RelayURL, _ scope: Scope
   ) throws(LogError) -> [SQLValue] {

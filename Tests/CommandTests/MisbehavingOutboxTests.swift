@@ -85,6 +85,9 @@ struct MisbehavingOutboxTests {
     } else {
       #expect(row(ids[0])["reason"] as? String == refusal.text)
     }
+    let hasFailed = ["refused", "expired"].contains(refusal.state)
+    #expect(outcome.code == (hasFailed ? 1 : 0), "\(outcome.text) \(outcome.stderr)")
+    #expect(outcome.stderr.contains("not sent: ") == hasFailed)
     let told = try #require(try outcome.rows().last)
     let sent = (refusal.state == "sent" ? 1 : 0) + (refusal.letsNextPass ? 1 : 0)
     #expect(told["sent"] as? Int == sent, "\(outcome.text)")

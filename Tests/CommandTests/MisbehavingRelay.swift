@@ -124,6 +124,10 @@ enum Scripted {
 extension SkepProcess {
   /// Runs the program without holding a thread that other tests need.
   func runAside(_ arguments: String..., stdin: String? = nil) async throws -> Outcome {
+    try await runAside(arguments, stdin: stdin)
+  }
+
+  func runAside(_ arguments: [String], stdin: String? = nil) async throws -> Outcome {
     let running = try start(arguments, stdin: stdin)
     let process = running.process
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in

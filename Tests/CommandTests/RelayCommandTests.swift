@@ -203,7 +203,8 @@ import Testing
     try relay.stop()
     let status = try #require(try skep.run("status", "--json").rows().first)
     #expect((status["gaps"] as? [Any])?.isEmpty == true)
-    let told = try skep.run("status").text
+    #expect(try skep.run("status").text.contains("proved     all of 6 groups at \(relay.url): "))
+    let told = try skep.run("status", "--all").text
     #expect(told.contains("proved     all of general at \(relay.url): the beginning to"))
     #expect(
       try skep.run("chat", "--offline", stdin: "/gaps\n").text.hasPrefix("no gap is known"))

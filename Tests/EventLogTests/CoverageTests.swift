@@ -53,15 +53,6 @@ import Testing
     #expect(try log.reader.gaps() == [gap(0, 100)])
   }
 
-  @Test func `coverage that was wrong can be taken back`() async throws {
-    let bench = try Bench()
-    let log = try await bench.open()
-    _ = try await log.ingest(IngestBatch(receivedAt: 1, proofs: [Sample.proof(0, 100)]))
-    try await log.revokeCoverage(relay: Sample.home, scope: Sample.scope, from: 10, to: 20)
-    let map = try log.reader.coverage(relay: Sample.home, scope: Sample.scope, asOf: .init(.max))
-    #expect(map.gaps(from: 0, to: 100) == [10...20])
-  }
-
   @Test
   func `a proof from a time to come is not believed, and the next proof of its scope ends it`()
     async throws

@@ -114,6 +114,9 @@ final class Connection {
   /// Whether the file itself can only be read.
   var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") != 0 }
 
+  /// Ends the statement that runs; may be called from any thread while the connection is open.
+  func interrupt() { sqlite3_interrupt(handle) }
+
   func setBusyTimeout(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
 
   /// Folds what is in the write-ahead log into the main file and cuts it to nothing; false where a

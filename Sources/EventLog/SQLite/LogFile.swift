@@ -198,7 +198,9 @@ enum LogFile {
   static func openForReading(path: String, options: LogOptions) throws(LogError) -> Reading {
     try checkMigrations(options.migrations)
     guard let header = try FileHeader.read(path: path) else {
-      guard FileSize.of(path) != nil else { throw LogError.missing(path) }
+      guard options.isMissingEmpty || FileSize.of(path) != nil else {
+        throw LogError.missing(path)
+      }
       return try unmade(path: path, options: options)
     }
     guard try isLog(header, path: path, options: options) else {
@@ -230,7 +232,6 @@ enum LogFile {
     options.logID = [UInt8](repeating: 0, count: 16)
     do throws(LogError) {
       try migrate(database, options: options, now: 0)
-      try database.execute("PRAGMA query_only = ON")
       return Reading(database: database, isUnmade: true)
     } catch {
       database.close()

@@ -43,7 +43,17 @@ extension Engine {
     for relay in reached { summary.relays[relay] = Text?.none }
     await store.caughtUp()
     if let damage = await store.logDamage() { throw .store(damage) }
+    if summary.isComplete { try await confirmSound() }
     return summary
+  }
+
+  /// What is damaged is not complete, whatever was brought over.
+  private func confirmSound() async throws(EngineError) {
+    do throws(LogError) {
+      try await store.confirmSound()
+    } catch {
+      throw error == .closed ? .stopped : .store(error)
+    }
   }
 
   /// Throws where there is no key and every relay wants one; one that does without is enough.

@@ -35,6 +35,8 @@ public final class CommunityStore: Sendable {
   private let checkpoint: Chore
   private let restoring: Chore
   private let lock: Lock<FolderLock?>
+  /// The check of a log that was not left in order, which goes on behind everything else.
+  private let checking: (any SpawnedTask)?
 
   static let logName = "log.sqlite"
   static let cacheName = "cache"
@@ -51,6 +53,13 @@ public final class CommunityStore: Sendable {
     self.log = log
     self.cache = cache
     self.lock = Lock(lock)
+    checking =
+      log.isSound
+      ? nil
+      : tasks.spawn("log check") { [weak log] in
+        // What it finds is kept by the log, for whoever writes or claims next.
+        try? await log?.confirmSound()
+      }
     checkpoint = Chore(
       "checkpoint",
       schedule: UpkeepSchedule(
@@ -80,7 +89,7 @@ public final class CommunityStore: Sendable {
     try Home.makeFolder(folder)
     let lock = try FolderLock(folder: folder)
     do throws(LogError) {
-      try refuseEmptied(folder: folder)
+      try refuseLost(folder: folder)
       let log = try await EventLog.open(
         path: folder + "/" + logName, executor: executors.log, clock: clock, options: logOptions)
       let cache = await HotCache.open(
@@ -98,15 +107,25 @@ public final class CommunityStore: Sendable {
     }
   }
 
-  /// Refuses a log without a byte beside a cache that was folded from one with entries: a new log
-  /// would begin in silence where an old one was lost.
-  public static func refuseEmptied(folder: String) throws(LogError) {
+  /// Refuses a log that is missing or without a byte, where the cache beside it or the note of its
+  /// last writer tells that it had entries: a new log would begin in silence where an old one was
+  /// lost. A folder that was only ever begun has neither.
+  public static func refuseLost(folder: String) throws(LogError) {
+    let path = folder + "/" + logName
     var status = stat()
-    guard stat(folder + "/" + logName, &status) == 0, status.st_size == 0,
-      let held = CacheReader.entriesHeld(directory: folder + "/" + cacheName), held > 0
+    let isThere = stat(path, &status) == 0
+    guard isThere ? status.st_size == 0 : errno == ENOENT else { return }
+    let held = CacheReader.entriesHeld(directory: folder + "/" + cacheName).map { Int64($0) }
+    guard let entries = [held, LogReader.entriesNoted(path: path)].compactMap({ $0 }).max(),
+      entries > 0
     else { return }
-    throw .damaged("it is empty, and had \(held) entries when its cache was made")
+    throw isThere
+      ? .damaged("it is empty, and had \(entries) entries") : .lost(path: path, entries: entries)
   }
+
+  /// Whether a process has the community in `folder` open for writing; nil where that cannot be
+  /// told.
+  public static func isInUse(folder: String) -> Bool? { FolderLock.isHeld(folder: folder) }
 
   // MARK: Writing
 
@@ -164,12 +183,20 @@ public final class CommunityStore: Sendable {
   /// Returns once the views show everything up to `sequence`.
   public func caughtUp(to sequence: LogSequence) async { await feeder.reach(sequence) }
 
+  /// Returns once the whole log is known to be sound; throws `LogError.damaged` where it is not.
+  /// Before this nothing is called complete.
+  public func confirmSound() async throws(LogError) {
+    if log.isSound { return }
+    try await log.confirmSound()
+  }
+
   /// Why the cache could not be brought up to date, if it could not.
   public func cacheFailure() async -> CacheError? { await feeder.failure }
 
-  /// What the cache found broken in the log while it read it, if it did. Whoever writes stops then:
+  /// What was found broken in the log, by its own check or by the cache that reads it. Whoever writes stops then:
   /// what is added to a damaged log may not be found again.
   public func logDamage() async -> LogError? {
+    if let damage = log.damage { return damage }
     guard case .log(let error)? = await feeder.failure, case .damaged = error else { return nil }
     return error
   }
@@ -204,6 +231,9 @@ public final class CommunityStore: Sendable {
 
   /// Brings everything to the disk, closes all files and gives the folder free.
   public func close() async {
+    log.stopChecking()
+    await checking?.finished()
+    if let damage = await logDamage() { await log.distrust(damage) }
     await checkpoint.close()
     await restoring.close()
     await feeder.close()

@@ -5,13 +5,14 @@ import Glibc
 /// The kernel's lock decides, and goes with the process however that ends; the number in the file
 /// only tells people who holds it.
 final class FolderLock: Sendable {
+  static let name = "lock"
   private let descriptor: Int32
 
   init(folder: String) throws(StoreError) {
-    let path = folder + "/lock"
+    let path = folder + "/" + Self.name
     let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
     guard opened >= 0 else { throw StoreError(errno: errno, path: path) }
-    guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
+    guard Self.lockExclusively(opened) else {
       let problem = errno
       let pid = Self.pid(in: opened)
       Glibc.close(opened)
@@ -26,6 +27,27 @@ final class FolderLock: Sendable {
   }
 
   deinit { Glibc.close(descriptor) }
+
+  /// Whoever asks if the lock is held has it for that moment, so one refusal proves nothing.
+  private static func lockExclusively(_ descriptor: Int32) -> Bool {
+    for _ in 0..<100 {
+      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
+      guard errno == EWOULDBLOCK else { return false }
+      sched_yield()
+    }
+    // The yield may have changed it.
+    errno = EWOULDBLOCK
+    return false
+  }
+
+  /// Whether a process holds the folder; nil where that cannot be told.
+  static func isHeld(folder: String) -> Bool? {
+    let opened = open(folder + "/" + name, O_RDONLY | O_CLOEXEC)
+    guard opened >= 0 else { return errno == ENOENT ? false : nil }
+    defer { Glibc.close(opened) }
+    if flock(opened, LOCK_SH | LOCK_NB) == 0 { return false }
+    return errno == EWOULDBLOCK ? true : nil
+  }
 
   private static func pid(in descriptor: Int32) -> Int32? {
     var bytes = [UInt8](repeating: 0, count: 16)

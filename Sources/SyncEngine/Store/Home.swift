@@ -11,7 +11,7 @@ public struct Home: Hashable, Sendable {
 
   public func folder(of community: CommunityName) -> String { path + "/" + community.text }
 
-  /// Every community that has a log here, sorted by name.
+  /// Every community that is here, sorted by name.
   public func communities() -> [CommunityName] {
     guard let folder = opendir(path) else { return [] }
     defer { closedir(folder) }
@@ -27,8 +27,12 @@ public struct Home: Hashable, Sendable {
   }
 
   public func has(_ community: CommunityName) -> Bool {
+    // The lock comes first: a folder without a log was begun by somebody who was killed, or has
+    // lost it, and opening it says which.
     // Where it may not be looked for, it may be: opening it says what is the matter.
-    access(folder(of: community) + "/" + CommunityStore.logName, F_OK) == 0 || errno == EACCES
+    [CommunityStore.logName, FolderLock.name].contains { name in
+      access(folder(of: community) + "/" + name, F_OK) == 0 || errno == EACCES
+    }
   }
 
   /// The community that a word of the command line means: a relay's URL, a host, a host with a

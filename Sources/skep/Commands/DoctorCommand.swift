@@ -166,8 +166,10 @@ struct HealthCheck {
   static func stores(_ folder: CommunityFolder, _ context: Context) async -> [HealthCheck] {
     let name = folder.name.text
     do {
-      try DamageCheck.pass(folder)
       let community = try ReadingCommunity(folder)
+      var options = LogOptions()
+      options.isMissingEmpty = true
+      try SoundnessCheck.pass(path: folder.logPath, options: options)
       let problems = try community.log.integrity()
       let counts = try community.log.counts()
       let log = HealthCheck(

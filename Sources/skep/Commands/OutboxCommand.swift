@@ -32,13 +32,14 @@ enum OutboxCommand: Command {
 
   private static func list(_ context: Context) throws {
     let community = try ReadingCommunity.chosen(context)
-    let deliveries = try community.log.deliveries(includingSent: context.invocation.has("all"))
+    let deliveries = try community.deliveries(includingSent: context.invocation.has("all"))
+    let isAtWork = community.isAtWork
     if deliveries.isEmpty { context.talk.say("the outbox is empty") }
     for delivery in deliveries {
       if context.wantsJSON {
-        try context.out.write(row: Rows.delivery(delivery))
+        try context.out.write(row: Rows.delivery(delivery, isAtWork: isAtWork))
       } else {
-        try context.out.write(line: Rows.deliveryLine(delivery))
+        try context.out.write(line: Rows.deliveryLine(delivery, isAtWork: isAtWork))
       }
     }
   }

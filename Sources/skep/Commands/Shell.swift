@@ -98,7 +98,7 @@ extension Failure {
   init(_ error: LogError) {
     let code: ExitCode =
       switch error {
-      case .damaged: .invalid
+      case .damaged, .lost: .invalid
       case .newer, .notALog, .missing, .full, .readOnly, .io, .migrationChanged, .closed: .io
       case .busy: .busy
       case .unknownMessage, .ephemeral: .partial

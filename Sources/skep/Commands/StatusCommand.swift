@@ -7,7 +7,7 @@ import SyncEngine
 /// `skep status`.
 enum StatusCommand: Command {
   static let spec = CommandSpec(
-    "status",
+    "status", options: [.flag("all", "every scope and span on a line of its own")],
     about: "Says what is held, what was proved, what waits to be sent, and how the stores stand.",
     examples: ["skep status", "skep status --json --community relay.example.com"])
 
@@ -17,7 +17,10 @@ enum StatusCommand: Command {
     if context.wantsJSON {
       try context.out.write(row: snapshot.json(relayStates: [:]))
     } else {
-      for line in snapshot.lines { try context.out.write(line: line) }
+      let isWhole = context.invocation.has("all")
+      for line in snapshot.lines(
+        isWhole: isWhole, advice: "“skep status --all” tells it scope by scope")
+      { try context.out.write(line: line) }
     }
     return .done
   }
@@ -41,17 +44,18 @@ struct StatusSnapshot {
   init(_ community: ReadingCommunity, now: Timestamp) throws {
     try self.init(
       name: community.folder.name, log: community.log, views: community.views(),
-      relays: community.relays(), now: now)
+      relays: community.relays(), deliveries: community.deliveries(includingSent: true), now: now)
   }
 
   init(
-    name: CommunityName, log: LogReader, views: CacheViews, relays: [RelayURL], now: Timestamp
+    name: CommunityName, log: LogReader, views: CacheViews, relays: [RelayURL],
+    deliveries: [Delivery], now: Timestamp
   ) throws {
     self.name = name.text
     self.relays = relays
     settings = try CommunitySettings(log)
     coverage = try log.coverage(asOf: now)
-    deliveries = try log.deliveries(includingSent: true)
+    self.deliveries = deliveries
     let groups: [Text]
     (applied, cacheState, groups) = try views.read { snapshot throws(CacheError) in
       (snapshot.applied, snapshot.state, try snapshot.groups(now: now).map(\.id))
@@ -106,7 +110,10 @@ struct StatusSnapshot {
     Dictionary(counts.rejects.map { ($0.reason, $0.count) }, uniquingKeysWith: +)
   }
 
-  var lines: [String] {
+  /// - Parameters:
+  ///   - isWhole: Tells every scope; else scopes of one kind share a line.
+  ///   - advice: Says how to see every scope.
+  func lines(isWhole: Bool, advice: String) -> [String] {
     var lines = ["community  \(SafeText.line(name, cells: 60))"]
     for (index, relay) in relays.enumerated() {
       lines.append(
@@ -129,9 +136,15 @@ struct StatusSnapshot {
             return count > 0 ? "\(count) \(state.rawValue)" : nil
           }.joined(separator: ", "))
     lines += settings.offerLines.map { "self       " + $0 }
-    for row in coverage { lines += coverageLines(row) }
+    if isWhole {
+      for row in coverage { lines += coverageLines(row) }
+      for gap in open { lines.append("not proved " + Rows.gapLine(gap)) }
+    } else {
+      let summary = ProofSummary(coverage: coverage, open: open)
+      lines += summary.lines
+      if summary.isShortened { lines.append("           " + advice) }
+    }
     if coverage.isEmpty { lines.append("proved     nothing") }
-    for gap in open { lines.append("not proved " + Rows.gapLine(gap)) }
     for (reason, count) in rejectedByReason.sorted(by: { $0.key < $1.key }) {
       lines.append("rejected   \(count) for \(SafeText.line(reason, cells: 40))")
     }
@@ -145,10 +158,7 @@ struct StatusSnapshot {
   }
 
   private func coverageLines(_ row: LoggedCoverage) -> [String] {
-    row.intervals.map { interval in
-      "proved     \(Self.subject(of: row)): \(Rows.span(interval.from, interval.to)),"
-        + " by \(interval.method.rawValue) at \(TimeWords.rfc3339(interval.provedAt))"
-    }
+    row.intervals.map { "proved     \(Self.subject(of: row)): " + Rows.proof($0) }
   }
 
   /// How far each proof reaches, for somebody who wants to know what there may be since.
@@ -158,7 +168,7 @@ struct StatusSnapshot {
     }
   }
 
-  private static func subject(of row: LoggedCoverage) -> String {
+  static func subject(of row: LoggedCoverage) -> String {
     // A scope that is no filter is shown as it is written.
     let words = (try? Filter(json: row.scope.utf8)).map { ScopeWords.text($0) }
     return (words ?? SafeText.line(row.scope, cells: 60)) + " at "

@@ -67,6 +67,7 @@ struct SyncRun {
     case .success(let summary):
       try nameUnknownGroups()
       try report(summary)
+      if try nameFailed(summary) { return .partial }
       return summary.isComplete ? .done : .unproved
     }
   }
@@ -92,6 +93,26 @@ struct SyncRun {
           "no relay knows a group “\(SafeText.line(id, cells: 60))”: is its id right?")
       }
     }
+  }
+
+  private static let failedShownMax = 20
+
+  /// A message that no relay takes has failed, however well the rest went.
+  ///
+  /// - Returns: Whether there is one.
+  private func nameFailed(_ summary: SyncSummary) throws -> Bool {
+    guard summary.failed > 0 else { return false }
+    let failed = try community.store.reader.deliveries(includingSent: false)
+      .filter { !$0.state.isOpen }
+    for delivery in failed.prefix(Self.failedShownMax) {
+      context.talk.say("not sent: " + Rows.deliveryLine(delivery, isAtWork: true))
+    }
+    if failed.count > Self.failedShownMax {
+      context.talk.say("… and \(failed.count - Self.failedShownMax) more")
+    }
+    context.talk.say(
+      "“skep outbox retry ID” tries such a message again, “skep outbox discard ID” gives it up")
+    return true
   }
 
   /// Shows how far the engine has come until it is cancelled.
@@ -181,8 +202,9 @@ struct SyncRun {
     summary.queued = status.outbox.reduce(0) { $0 + ($1.key.isOpen ? $1.value : 0) }
     summary.failed = status.outbox.reduce(0) { $0 + ($1.key.isOpen ? 0 : $1.value) }
     summary.gaps = try community.store.reader.gaps()
-    summary.isComplete = status.isLive && summary.gaps.isEmpty
+    summary.isComplete =
+      status.isLive && summary.gaps.isEmpty && community.store.log.isSound
     try report(summary)
-    return .done
+    return try nameFailed(summary) ? .partial : .done
   }
 }

@@ -27,23 +27,41 @@ enum Rows {
     ]
   }
 
-  static func delivery(_ delivery: Delivery) -> JSON {
+  /// - Parameter isAtWork: Whether a process runs that sends.
+  static func delivery(_ delivery: Delivery, isAtWork: Bool) -> JSON {
     [
       "id": JSON(delivery.message.description), "event_id": JSON(delivery.eventID.hex),
       "relay": JSON(delivery.relay.description), "state": JSON(delivery.state.rawValue),
       "attempts": JSON(delivery.attempts), "reason": JSON(delivery.reason),
       "next_attempt_at": JSON(delivery.nextAttemptAt), "group": JSON(delivery.group),
-      "handed_at": JSON(delivery.handedAt),
+      "handed_at": JSON(delivery.handedAt), "next": JSON(next(for: delivery, isAtWork: isAtWork)),
     ]
   }
 
-  static func deliveryLine(_ delivery: Delivery) -> String {
+  /// What happens next to a message, or what the user can do; nil where it has arrived.
+  static func next(for delivery: Delivery, isAtWork: Bool) -> String? {
+    switch delivery.state {
+    case .queued, .held:
+      if let time = delivery.nextAttemptAt { return "next at \(TimeWords.rfc3339(time))" }
+      return isAtWork
+        ? "goes when the relay can take it" : "goes with the next sync or chat"
+    case .sending: return "waits for the relay's answer"
+    case .unknown:
+      return
+        (isAtWork ? "the relay is asked" : "no answer came: the next sync or chat asks the relay")
+        + " whether it has it, and it is sent again if not"
+    case .refused, .expired: return "retry or discard it"
+    case .sent: return nil
+    }
+  }
+
+  static func deliveryLine(_ delivery: Delivery, isAtWork: Bool) -> String {
     var line =
       "\(delivery.message)  \(delivery.eventID.hex.prefix(8))  \(delivery.state.rawValue)"
       + "  \(SafeText.line(delivery.relay.description, cells: 60))"
     if delivery.attempts > 0 { line += "  tried \(delivery.attempts)×" }
     if let reason = delivery.reason { line += "  " + SafeText.line(reason, cells: 120) }
-    if let next = delivery.nextAttemptAt { line += "  next at \(TimeWords.rfc3339(next))" }
+    if let next = next(for: delivery, isAtWork: isAtWork) { line += "  (" + next + ")" }
     return line
   }
 
@@ -62,6 +80,12 @@ enum Rows {
     return
       "\(ScopeWords.text(gap.scope.filter))\(place): \(span(gap.from, gap.to)),"
       + " \(SafeText.line(gap.why, cells: 120))"
+  }
+
+  /// One proved span, how and when it was proved.
+  static func proof(_ interval: CoverageInterval) -> String {
+    "\(span(interval.from, interval.to)), by \(interval.method.rawValue) at "
+      + TimeWords.rfc3339(interval.provedAt)
   }
 
   static func span(_ from: Timestamp, _ to: Timestamp) -> String {

@@ -53,9 +53,10 @@ struct CommunityFolder: Sendable {
   ///
   /// - Parameter relay: The home relay of a community that has none yet.
   func openStore(relay: RelayURL? = nil, _ context: Context) async throws -> CommunityStore {
-    try DamageCheck.pass(self)
+    var options = LogOptions()
+    options.isChecked = true
     let store = try await CommunityStore.open(
-      folder: path, clock: context.clock, tasks: SystemTasks())
+      folder: path, clock: context.clock, tasks: SystemTasks(), logOptions: options)
     guard let relay else { return store }
     var settings = try CommunitySettings(store.reader)
     guard settings.relays.isEmpty else { return store }
@@ -73,8 +74,10 @@ struct ReadingCommunity {
 
   init(_ folder: CommunityFolder) throws {
     self.folder = folder
-    try CommunityStore.refuseEmptied(folder: folder.path)
-    log = try LogReader.open(path: folder.logPath)
+    try CommunityStore.refuseLost(folder: folder.path)
+    var options = LogOptions()
+    options.isMissingEmpty = true
+    log = try LogReader.open(path: folder.logPath, options: options)
   }
 
   static func chosen(_ context: Context) throws -> ReadingCommunity {
@@ -84,6 +87,28 @@ struct ReadingCommunity {
   /// The cache as it stands; what it lacks is folded in memory.
   func views() throws -> CacheViews {
     try CacheReader.open(directory: folder.cachePath, log: log)
+  }
+
+  /// Whether a process is at work here that may send something.
+  var isAtWork: Bool { CommunityStore.isInUse(folder: folder.path) == true }
+
+  /// The outbox, as far as it can be told from outside the process that works on it.
+  ///
+  /// What is marked as being sent where no process is at work is not being sent: its process was
+  /// killed. A relay that was handed it may have it, and another cannot.
+  func deliveries(includingSent: Bool) throws -> [Delivery] {
+    let wasAtWork = isAtWork
+    let deliveries = try log.deliveries(includingSent: includingSent)
+    guard !wasAtWork, deliveries.contains(where: { $0.state == .sending }), !isAtWork else {
+      return deliveries
+    }
+    return deliveries.map { delivery in
+      var delivery = delivery
+      if delivery.state == .sending {
+        delivery.state = delivery.handedAt == nil ? .queued : .unknown
+      }
+      return delivery
+    }
   }
 
   func relays() throws -> [RelayURL] { try CommunitySettings(log).relays }

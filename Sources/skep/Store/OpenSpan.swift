@@ -34,14 +34,20 @@ enum ScopeWords {
     if let authors = filter.authors, filter.kinds == [.profile], filter.tags.isEmpty {
       return authors.count == 1 ? "the profile of 1 person" : "profiles of \(authors.count) people"
     }
-    if filter.tags.count == 1, filter.ids == nil, filter.authors == nil {
-      for (letter, values) in filter.tags where values.count == 1 {
-        let name = SafeText.line(values[0], cells: 40)
-        if letter == UInt8(ascii: "d") { return "the state of \(name)" }
-        if letter == UInt8(ascii: "h") { return part(filter.kinds) + " of \(name)" }
-      }
+    if let (what, group) = ofGroup(filter) {
+      return "\(what) of \(SafeText.line(group, cells: 40))"
     }
     return SafeText.line(String(decoding: filter.json(), as: UTF8.self), cells: 60)
+  }
+
+  /// What of which group a scope is about; nil where it is not about one group.
+  static func ofGroup(_ filter: Filter) -> (what: String, group: Text)? {
+    guard filter.tags.count == 1, filter.ids == nil, filter.authors == nil else { return nil }
+    for (letter, values) in filter.tags where values.count == 1 {
+      if letter == UInt8(ascii: "d") { return ("the state", values[0]) }
+      if letter == UInt8(ascii: "h") { return (part(filter.kinds), values[0]) }
+    }
+    return nil
   }
 
   private static func part(_ kinds: [EventKind]?) -> String {
