@@ -6,6 +6,8 @@ import SyncCore
 /// One channel brought over by windows, as far as they go.
 struct ChannelWindowRun: Sendable {
   let scope: Scope
+  /// Events before it are not wanted, whatever a window holds.
+  let floor: Timestamp
   let reconciler: Reconciler
 
   struct Outcome: Sendable {
@@ -58,8 +60,8 @@ struct ChannelWindowRun: Sendable {
         // At most one window is being stored while the next one comes in.
         if isStoring, let error = await group.next() { failure = error }
         let batch = reconciler.batch(
-          window.events.filter { request.wants($0.event) }, window.rejected, findings, scope,
-          isRecorded: true)
+          window.events.filter { request.wants($0.event) && floor <= $0.event.createdAt },
+          window.rejected, findings, scope, isRecorded: true)
         isStoring = true
         group.addTask { await reconciler.store(batch) }
       }

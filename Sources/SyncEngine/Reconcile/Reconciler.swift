@@ -191,7 +191,8 @@ struct Reconciler: Sendable {
         if outcome.isSeen { (isUnserved, isStranger) = (false, false) }
         legs = SyncPlan.legs(legs, within: outcome.left)
       } else if isRecorded, !isGivenUp, !isStranger {
-        let windows = ChannelWindowRun(scope: scope, reconciler: self)
+        let windows = ChannelWindowRun(
+          scope: scope, floor: plan.since ?? 0, reconciler: self)
         let outcome = try await windows.run(legs, isFirst: coverage.isEmpty)
         if outcome.isSeen { isUnserved = false }
         legs = outcome.left
