@@ -20,6 +20,7 @@ fi
 cat > "$data/config.yaml" <<Y
 DEBUG: false
 relay_name: nostr-relay $backend
+service_privatekey: "$(printf %064d 7)"
 storage:
 $store
   validators:

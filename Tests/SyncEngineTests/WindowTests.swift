@@ -49,19 +49,20 @@ import Testing
     let held: Set<EventID>
     let asked: [(body: String, status: Int?, authorization: String?)]
     let stored: Set<UInt16>
+    let messages: [Timestamp]
     let again: SyncSummary
   }
 
   private func run(
-    _ windows: ReadingRules.Windows, events: Int = 900, dense: Int = 0, pageMax: Int = 500,
-    isKeyed: Bool = false, _ change: (inout RelayRules) -> Void = { _ in }
+    _ windows: ReadingRules.Windows, events count: Int = 900, dense: Int = 0, pageMax: Int = 500,
+    isKeyed: Bool = false, since: Timestamp? = nil, _ change: (inout RelayRules) -> Void = { _ in }
   ) async throws -> Outcome {
     var rules = RelayRules()
     rules.reading.windows = windows
     rules.reading.pageMax = pageMax
     change(&rules)
     let tasks = SystemTasks()
-    let community = try await DemoCommunity.make(seed: 3, eventsCount: events, on: InlineWork())
+    let community = try await DemoCommunity.make(seed: 3, eventsCount: count, on: InlineWork())
     let verifier = Verifier()
     var machine = RelayMachine(
       identity: RelayIdentity(name: "test", signer: RelaySigner(community.relayKey)), rules: rules
@@ -90,9 +91,13 @@ import Testing
     let engine = Engine(
       store: store, relays: [url], ports: ports,
       signer: isKeyed ? LocalSigner(community.people[0]) : nil, options: options)
-    let summary = try await engine.syncOnce(SyncPlan())
+    // The list of groups has dates of its own: with a bound the groups are named.
+    let groups = community.events.filter { $0.kind == .groupMetadata }.map { $0.identifier.owned() }
+    var plan = SyncPlan(since == nil ? .community : .groups(groups))
+    plan.since = since
+    let summary = try await engine.syncOnce(plan)
     let asked = heard.all
-    let again = try await engine.syncOnce(SyncPlan())
+    let again = try await engine.syncOnce(plan)
     await engine.stop()
     let held = await host.ask { machine in
       let page = try? machine.store.page(
@@ -100,12 +105,13 @@ import Testing
       return Set((page?.events ?? []).map(\.id))
     }
     let ids = try store.ids()
-    let kinds = try Set(ids.compactMap { try store.reader.event(id: $0)?.event.kind.number })
+    let events = try ids.compactMap { try store.reader.event(id: $0)?.event }
     await store.close()
     await host.stop()
     return Outcome(
       summary: summary, ids: ids, held: held, asked: asked,
-      stored: kinds, again: again)
+      stored: Set(events.map(\.kind.number)),
+      messages: events.filter { $0.kind == .message }.map(\.createdAt), again: again)
   }
 
   /// So many messages of one second in one channel.
@@ -180,6 +186,15 @@ import Testing
     } else {
       #expect(!outcome.summary.isComplete && outcome.ids != outcome.held)
     }
+  }
+
+  @Test func `nothing older than what is wanted is kept of a window`() async throws {
+    let whole = try await run(.served(rowsMax: 25, projectsReplies: true))
+    let dates = whole.messages.sorted()
+    let since = dates[dates.count / 2]
+    let outcome = try await run(.served(rowsMax: 25, projectsReplies: true), since: since)
+    #expect(outcome.summary.isComplete && !outcome.asked.isEmpty)
+    #expect(outcome.messages.sorted() == dates.filter { $0 >= since })
   }
 
   @Test func `where the relay knows us the question is signed, and else nobody is named`()
