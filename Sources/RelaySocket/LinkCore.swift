@@ -20,8 +20,8 @@ final class LinkCore: SocketHandle, ServiceWork, @unchecked Sendable {
   private let target: ConnectTarget?
   private var isStarted = false
   private var assembly: MessageAssembly
-  /// Kept until the library has let go of it.
-  private var writing: WriteBuffer?
+  /// Kept until the library has let go of them.
+  private var writing: [WriteBuffer] = []
   private var peerClose: (code: UInt16, reason: String)?
   private var localEnd: TransportError?
   var onEnd: (() -> Void)?
@@ -49,11 +49,13 @@ final class LinkCore: SocketHandle, ServiceWork, @unchecked Sendable {
     try result.get()
   }
 
-  func receive() async throws(TransportError) -> InboundFrame {
+  func receive(upTo countMax: Int) async throws(TransportError) -> [InboundFrame] {
     let ticket = machine.withLock { $0.ticket() }
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { (continuation: LinkMachine.Receiver) in
-        perform { $0.receive(continuation, ticket: ticket, isCancelled: Task.isCancelled) }
+        let wait = LinkMachine.Waiting(
+          ticket: ticket, countMax: countMax, continuation: continuation)
+        perform { $0.receive(wait, isCancelled: Task.isCancelled) }
       }
     } onCancel: {
       perform { $0.cancelReceive(ticket: ticket) }
@@ -61,12 +63,13 @@ final class LinkCore: SocketHandle, ServiceWork, @unchecked Sendable {
     return try result.get()
   }
 
-  func send(_ payload: LinkMachine.Payload) async throws(TransportError) {
+  func send(_ payloads: [LinkMachine.Payload]) async throws(TransportError) {
     let ticket = machine.withLock { $0.ticket() }
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { (continuation: LinkMachine.Sender) in
-        let frame = LinkMachine.Outgoing(ticket: ticket, payload: payload, sender: continuation)
-        perform { $0.send(frame, isCancelled: Task.isCancelled) }
+        perform {
+          $0.send(payloads, ticket: ticket, continuation, isCancelled: Task.isCancelled)
+        }
       }
     } onCancel: {
       perform { $0.cancelSend(ticket: ticket) }
@@ -169,7 +172,7 @@ final class LinkCore: SocketHandle, ServiceWork, @unchecked Sendable {
       finish()
     case LWS_CALLBACK_WSI_DESTROY:
       finish()
-      writing = nil
+      writing = []
     default: break
     }
     return 0
@@ -182,37 +185,50 @@ final class LinkCore: SocketHandle, ServiceWork, @unchecked Sendable {
     perform { $0.end(with: endReason($0)) }
   }
 
+  /// Whoever waits is woken at the end of the round, with all that came in it.
   private func arrived(_ frame: InboundFrame, _ wsi: OpaquePointer) {
-    let (wakeups, pause) = machine.withLock { $0.arrived(frame) }
-    wakeups.resume()
+    let (isAwaited, pause) = machine.withLock { $0.arrived(frame) }
+    if isAwaited { service.atEndOfRound(self) }
     if pause { lws_rx_flow_control(wsi, 0) }
   }
 
+  func endRound() { perform { $0.deliver() } }
+
+  /// Frames written in one turn, so that a busy connection does not hold up the others.
+  private static let writesAtOnce = 32
+
   private func write(_ wsi: OpaquePointer) -> Int32 {
-    writing = nil
-    let (wakeups, next) = machine.withLock { $0.writable() }
-    wakeups.resume()
-    switch next {
-    case .nothing:
-      lws_set_timer_usecs(wsi, lws_usec_t(LWS_SET_TIMER_USEC_CANCEL))
-      return 0
-    case .close(let code):
-      lws_close_reason(wsi, lws_close_status(UInt32(code)), nil, 0)
-      return -1
-    case .frame(let payload):
-      let buffer: WriteBuffer
-      let kind: lws_write_protocol
-      switch payload {
-      case .text(let text): (buffer, kind) = (text, LWS_WRITE_TEXT)
-      case .ping: (buffer, kind) = (WriteBuffer([0, 0, 0, 0]), LWS_WRITE_PING)
+    writing = []
+    for _ in 0..<Self.writesAtOnce {
+      let (wakeups, next) = machine.withLock { $0.writable() }
+      wakeups.resume()
+      switch next {
+      case .nothing:
+        lws_set_timer_usecs(wsi, lws_usec_t(LWS_SET_TIMER_USEC_CANCEL))
+        return 0
+      case .close(let code):
+        lws_close_reason(wsi, lws_close_status(UInt32(code)), nil, 0)
+        return -1
+      case .frame(let payload):
+        guard write(payload, wsi) else { return -1 }
       }
-      writing = buffer
-      guard buffer.write(to: wsi, as: kind) else { return -1 }
-      lws_set_timer_usecs(wsi, service.limits.writeStallMax.microseconds)
-      // The next call comes when the kernel has taken all of this frame.
-      lws_callback_on_writable(wsi)
-      return 0
+      // Whether the kernel has taken all of this frame and has room for another.
+      if lws_send_pipe_choked(wsi) != 0 { break }
     }
+    lws_set_timer_usecs(wsi, service.limits.writeStallMax.microseconds)
+    lws_callback_on_writable(wsi)
+    return 0
+  }
+
+  private func write(_ payload: LinkMachine.Payload, _ wsi: OpaquePointer) -> Bool {
+    let buffer: WriteBuffer
+    let kind: lws_write_protocol
+    switch payload {
+    case .text(let text): (buffer, kind) = (text, LWS_WRITE_TEXT)
+    case .ping: (buffer, kind) = (WriteBuffer([0, 0, 0, 0]), LWS_WRITE_PING)
+    }
+    writing.append(buffer)
+    return buffer.write(to: wsi, as: kind)
   }
 
   /// Why the connection ended, as far as either side said.

@@ -7,7 +7,7 @@ import SyncCore
 /// continuation leaves exactly once, through `Wakeups`; frames that arrived before the end are
 /// handed out before the end is told; after the end nothing is queued.
 struct LinkMachine {
-  typealias Receiver = CheckedContinuation<Result<InboundFrame, TransportError>, Never>
+  typealias Receiver = CheckedContinuation<Result<[InboundFrame], TransportError>, Never>
   typealias Sender = CheckedContinuation<Result<Void, TransportError>, Never>
 
   enum Phase {
@@ -25,13 +25,20 @@ struct LinkMachine {
   struct Outgoing {
     let ticket: UInt64
     let payload: Payload
-    let sender: Sender
+    /// Stands behind the last of the frames that were given together.
+    let sender: Sender?
+  }
+
+  struct Waiting {
+    let ticket: UInt64
+    let countMax: Int
+    let continuation: Receiver
   }
 
   /// Continuations to resume once the lock is released.
   struct Wakeups {
     var opener: (Sender, Result<Void, TransportError>)?
-    var receiver: (Receiver, Result<InboundFrame, TransportError>)?
+    var receiver: (Receiver, Result<[InboundFrame], TransportError>)?
     var senders: [(Sender, Result<Void, TransportError>)] = []
     /// Whether the service thread must look at this connection.
     var needsService = false
@@ -59,7 +66,7 @@ struct LinkMachine {
   private let limits: SocketLimits
   private(set) var phase: Phase
   private var opener: Sender?
-  private var receiver: (ticket: UInt64, continuation: Receiver)?
+  private var receiver: Waiting?
   private var inbound = Fifo<InboundFrame>()
   private var inboundBytes = 0
   private var isPaused = false
@@ -97,29 +104,37 @@ struct LinkMachine {
     return wakeups
   }
 
-  mutating func receive(_ continuation: Receiver, ticket: UInt64, isCancelled: Bool) -> Wakeups {
+  mutating func receive(_ wait: Waiting, isCancelled: Bool) -> Wakeups {
     var wakeups = Wakeups()
     if isCancelled {
-      wakeups.receiver = (continuation, .failure(.cancelled))
-    } else if let frame = inbound.popFirst() {
-      wakeups.receiver = (continuation, .success(frame))
-      inboundBytes -= frame.cost
-      // Half empty rather than one free place: turning the socket on and off per message costs a
-      // wake-up of the service thread each time.
-      if isPaused, inbound.count <= limits.inboundFramesMax / 2,
-        inboundBytes <= limits.inboundBytesMax / 2
-      {
-        isPaused = false
-        wantsResume = true
-        wakeups.needsService = flag()
-      }
+      wakeups.receiver = (wait.continuation, .failure(.cancelled))
+    } else if !inbound.isEmpty {
+      handOut(to: wait, &wakeups)
     } else if case .ended(let error) = phase {
-      wakeups.receiver = (continuation, .failure(error))
+      wakeups.receiver = (wait.continuation, .failure(error))
     } else {
       precondition(receiver == nil, "two callers wait to receive from one connection")
-      receiver = (ticket, continuation)
+      receiver = wait
     }
     return wakeups
+  }
+
+  private mutating func handOut(to wait: Waiting, _ wakeups: inout Wakeups) {
+    var frames: [InboundFrame] = []
+    while frames.count < wait.countMax, let frame = inbound.popFirst() {
+      inboundBytes -= frame.cost
+      frames.append(frame)
+    }
+    wakeups.receiver = (wait.continuation, .success(frames))
+    // Half empty rather than one free place: turning the socket on and off per message costs a
+    // wake-up of the service thread each time.
+    if isPaused, inbound.count <= limits.inboundFramesMax / 2,
+      inboundBytes <= limits.inboundBytesMax / 2
+    {
+      isPaused = false
+      wantsResume = true
+      wakeups.needsService = flag()
+    }
   }
 
   mutating func cancelReceive(ticket: UInt64) -> Wakeups {
@@ -131,23 +146,30 @@ struct LinkMachine {
     return wakeups
   }
 
-  mutating func send(_ frame: Outgoing, isCancelled: Bool) -> Wakeups {
+  /// Queues frames that leave one after the other; `sender` hears when the last of them has left.
+  mutating func send(
+    _ payloads: [Payload], ticket: UInt64, _ sender: Sender, isCancelled: Bool
+  ) -> Wakeups {
     var wakeups = Wakeups()
     if isCancelled {
-      wakeups.senders = [(frame.sender, .failure(.cancelled))]
+      wakeups.senders = [(sender, .failure(.cancelled))]
       return wakeups
     }
     switch phase {
     case .ended(let error):
-      wakeups.senders = [(frame.sender, .failure(error))]
+      wakeups.senders = [(sender, .failure(error))]
     case .closing(let code):
-      wakeups.senders = [(frame.sender, .failure(.closed(code: code, reason: "closing")))]
+      wakeups.senders = [(sender, .failure(.closed(code: code, reason: "closing")))]
     case .opening, .open:
-      if outgoing.count >= limits.sendsWaitingMax {
+      if outgoing.count + payloads.count > limits.sendsWaitingMax {
         let reason = "\(limits.sendsWaitingMax) frames already wait to be sent"
-        wakeups.senders = [(frame.sender, .failure(.refused(reason)))]
+        wakeups.senders = [(sender, .failure(.refused(reason)))]
       } else {
-        outgoing.append(frame)
+        for (index, payload) in payloads.enumerated() {
+          let isLast = index == payloads.count - 1
+          outgoing.append(
+            Outgoing(ticket: ticket, payload: payload, sender: isLast ? sender : nil))
+        }
         wakeups.needsService = flag()
       }
     }
@@ -159,9 +181,10 @@ struct LinkMachine {
     if let frame = inFlight, frame.ticket == ticket {
       // The bytes are the library's already and may arrive; only the wait ends.
       inFlight = nil
-      wakeups.senders = [(frame.sender, .failure(.cancelled))]
-    } else if let frame = outgoing.removeFirst(where: { $0.ticket == ticket }) {
-      wakeups.senders = [(frame.sender, .failure(.cancelled))]
+      if let sender = frame.sender { wakeups.senders = [(sender, .failure(.cancelled))] }
+    }
+    while let frame = outgoing.removeFirst(where: { $0.ticket == ticket }) {
+      if let sender = frame.sender { wakeups.senders = [(sender, .failure(.cancelled))] }
     }
     return wakeups
   }
@@ -174,7 +197,9 @@ struct LinkMachine {
       phase = .closing(code: code)
       var wakeups = Wakeups()
       let error = TransportError.closed(code: code, reason: "closing")
-      wakeups.senders = outgoing.removeAll().map { ($0.sender, .failure(error)) }
+      wakeups.senders = outgoing.removeAll().compactMap { frame in
+        frame.sender.map { ($0, .failure(error)) }
+      }
       wakeups.needsService = flag()
       return wakeups
     }
@@ -211,22 +236,26 @@ struct LinkMachine {
     return wakeups
   }
 
-  /// Takes a frame from the socket, and says whether the socket must not be read further.
-  mutating func arrived(_ frame: InboundFrame) -> (wakeups: Wakeups, pause: Bool) {
-    var wakeups = Wakeups()
-    guard !isEnded else { return (wakeups, false) }
-    if let waiting = receiver {
-      receiver = nil
-      wakeups.receiver = (waiting.continuation, .success(frame))
-      return (wakeups, false)
-    }
+  /// Takes a frame from the socket, and says whether somebody waits for it, and whether the socket
+  /// must not be read further.
+  mutating func arrived(_ frame: InboundFrame) -> (isAwaited: Bool, pause: Bool) {
+    guard !isEnded else { return (false, false) }
     inbound.append(frame)
     inboundBytes += frame.cost
     let isFull =
       inbound.count >= limits.inboundFramesMax || inboundBytes >= limits.inboundBytesMax
-    guard isFull, !isPaused else { return (wakeups, false) }
+    guard isFull, !isPaused else { return (receiver != nil, false) }
     isPaused = true
-    return (wakeups, true)
+    return (receiver != nil, true)
+  }
+
+  /// Hands out what has arrived to whoever waits.
+  mutating func deliver() -> Wakeups {
+    var wakeups = Wakeups()
+    guard let waiting = receiver, !inbound.isEmpty else { return wakeups }
+    receiver = nil
+    handOut(to: waiting, &wakeups)
+    return wakeups
   }
 
   /// The socket takes bytes again: what was in flight has left, and this is what is next.
@@ -234,7 +263,7 @@ struct LinkMachine {
     var wakeups = Wakeups()
     if let sent = inFlight {
       inFlight = nil
-      wakeups.senders = [(sent.sender, .success(()))]
+      if let sender = sent.sender { wakeups.senders = [(sender, .success(()))] }
     }
     switch phase {
     case .opening, .ended: return (wakeups, .nothing)
@@ -257,11 +286,18 @@ struct LinkMachine {
     phase = .ended(error)
     if let opener { wakeups.opener = (opener, .failure(error)) }
     opener = nil
-    if let waiting = receiver { wakeups.receiver = (waiting.continuation, .failure(error)) }
-    receiver = nil
+    if let waiting = receiver {
+      receiver = nil
+      // What has arrived is handed out first, and the end told to the next call.
+      if inbound.isEmpty {
+        wakeups.receiver = (waiting.continuation, .failure(error))
+      } else {
+        handOut(to: waiting, &wakeups)
+      }
+    }
     let unsent = [inFlight].compactMap { $0 } + outgoing.removeAll()
     inFlight = nil
-    wakeups.senders = unsent.map { ($0.sender, .failure(error)) }
+    wakeups.senders = unsent.compactMap { frame in frame.sender.map { ($0, .failure(error)) } }
     return wakeups
   }
 

@@ -16,7 +16,7 @@ protocol ServiceWork: AnyObject, Sendable {
 /// allows them. What they want stands in their own state; here they only leave their name, at
 /// most once each, so the list is bounded by the number of sockets.
 final class ServiceCore: @unchecked Sendable {
-  // Unchecked: `context` of `shared` is touched under its lock, the vhosts and `storage`
+  // Unchecked: `context` of `shared` is touched under its lock, the vhosts, `storage` and `endings`
   // only on the service thread.
   private struct Shared {
     var context: OpaquePointer?
@@ -32,6 +32,8 @@ final class ServiceCore: @unchecked Sendable {
   private(set) var clientHost: OpaquePointer?
   private(set) var serverHost: OpaquePointer?
   private var storage: ContextStorage?
+  /// Connections that have something to hand out once this round of the loop is over.
+  private var endings: [LinkCore] = []
 
   init(limits: SocketLimits, certificateAuthorityFile: String?) {
     self.limits = limits
@@ -69,7 +71,9 @@ final class ServiceCore: @unchecked Sendable {
       shared.withLock { $0.context = context }
       while let works = takeAttention() {
         for work in works { work.attend(self, context: context) }
-        if lws_service(context, 0) < 0 { break }
+        let isServed = lws_service(context, 0) >= 0
+        endRound()
+        if !isServed { break }
       }
     }
     let rest = shared.withLock { state -> [any ServiceWork] in
@@ -84,6 +88,16 @@ final class ServiceCore: @unchecked Sendable {
     serverHost = nil
     self.storage = nil
     ended.give(())
+  }
+
+  /// Calls `endRound` of a link when all sockets have been looked at; on the service thread.
+  func atEndOfRound(_ link: LinkCore) {
+    if endings.last !== link { endings.append(link) }
+  }
+
+  private func endRound() {
+    for link in endings { link.endRound() }
+    endings.removeAll(keepingCapacity: true)
   }
 
   private func takeAttention() -> [any ServiceWork]? {

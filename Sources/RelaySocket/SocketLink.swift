@@ -14,14 +14,33 @@ package final class SocketLink: TransportLink {
   deinit { core.letGo() }
 
   package func receive() async throws(TransportError) -> InboundFrame {
-    try await core.receive()
+    let frames = try await core.receive(upTo: 1)
+    // The core hands out a frame or throws.
+    guard let frame = frames.first else { throw .closed(code: 1006, reason: "") }
+    return frame
+  }
+
+  package func receive(upTo countMax: Int) async throws(TransportError) -> [InboundFrame] {
+    try await core.receive(upTo: max(1, countMax))
   }
 
   package func send(_ text: [UInt8]) async throws(TransportError) {
-    try await core.send(.text(WriteBuffer(text)))
+    try await core.send([.text(WriteBuffer(text))])
   }
 
-  package func ping() async throws(TransportError) { try await core.send(.ping) }
+  package func send(_ texts: [[UInt8]]) async throws(TransportError) {
+    var rest = texts[...]
+    while !rest.isEmpty {
+      let some = rest.prefix(Self.framesAtOnce)
+      rest = rest.dropFirst(Self.framesAtOnce)
+      try await core.send(some.map { .text(WriteBuffer($0)) })
+    }
+  }
+
+  package func ping() async throws(TransportError) { try await core.send([.ping]) }
+
+  /// Frames that are queued together; the next are queued when these have left.
+  private static let framesAtOnce = 64
 
   package func close(code: UInt16) { core.close(code: code) }
 

@@ -2,8 +2,10 @@
 ///
 /// A relay counts REQ and EVENT against one small quota, so that a client's own backfill can use up
 /// what the user's next message needs. The budget is a token bucket per relay that outlives its
-/// connections. It begins low, grows while backfill is answered without complaint, and falls to
-/// half of what was too much. It does not queue: the connection asks it before each frame.
+/// connections, under a bound for every second. Both begin at the ten frames a second of the most
+/// frugal relays seen. They grow with time while backfill is answered without complaint or, where
+/// nothing is ever written, with every answer; a complaint leaves half of what was too much. It does
+/// not queue: the connection asks it before each frame.
 public struct FrameBudget: Sendable, Hashable {
   public enum Priority: Int, Sendable, Hashable, Comparable, CaseIterable {
     case auth, userEvent, liveRequest, backfill
@@ -13,17 +15,19 @@ public struct FrameBudget: Sendable, Hashable {
     }
   }
 
-  /// Frames a second of a relay that nothing is known about: under the 10 a second of the most
-  /// frugal relays seen.
+  /// Frames a second of a relay that nothing is known about. What every second is bound to is a
+  /// quarter more, which makes the 10 of the most frugal relays seen.
   public static let rateAtFirst = 8.0
   public static let rateMin = 0.5
   public static let rateMax = 2048.0
   /// The pause where a relay says `rate-limited:` without saying how long.
   public static let pauseDefault: Duration = .seconds(10)
   public static let pauseMax: Duration = .seconds(3600)
-  /// A rate that was held without a refusal for this long may double. A new connection is used for
-  /// as long first, so that what the user wrote before is through by then.
+  /// A rate that was held without a refusal for this long may double, where what the user writes
+  /// may need room.
   public static let growthInterval: Duration = .milliseconds(500)
+  /// How long a ceiling is believed before a little more is tried.
+  public static let ceilingPatience: Duration = .seconds(60)
 
   /// Frames a second.
   public private(set) var rate: Double
@@ -32,14 +36,23 @@ public struct FrameBudget: Sendable, Hashable {
   public private(set) var pausedUntil: Duration?
   private var tokens: Double
   private var refilledAt: Duration
+  /// How long a new connection is used at the pace of the most frugal relays.
+  private let patience: Duration
+  private var trustedAt: Duration
+  private var ceilingAt: Duration = .zero
   private var grownAt: Duration
-  private var sentSinceGrowth = 0
   private var recent = RecentCount()
 
-  public init(at now: Duration, rate: Double = FrameBudget.rateAtFirst) {
+  /// - Parameter patience: Nothing that the relay answers allows more for so long; zero where no
+  ///   user's message can meet a quota that was used up.
+  public init(
+    at now: Duration, rate: Double = FrameBudget.rateAtFirst, patience: Duration = .seconds(1)
+  ) {
     self.rate = rate
+    self.patience = patience
     tokens = Self.burst(rate)
     refilledAt = now
+    trustedAt = now + patience
     grownAt = now
   }
 
@@ -51,6 +64,7 @@ public struct FrameBudget: Sendable, Hashable {
     if priority == .auth {
       refill(now)
       tokens = max(tokens - 1, 0)
+      recent.add(at: now)
       return nil
     }
     if let pausedUntil {
@@ -64,25 +78,36 @@ public struct FrameBudget: Sendable, Hashable {
     guard tokens >= needed else {
       return now + .seconds(max((needed - tokens) / rate, 0.001))
     }
+    // Saved tokens and new ones together must not make one second too full.
+    guard Double(recent.inMoreThanSecond(at: now)) + needed <= max(rate * 1.25, needed) else {
+      return recent.nextChange(after: now)
+    }
     tokens -= 1
-    sentSinceGrowth += 1
     recent.add(at: now)
     return nil
   }
 
-  /// A connection is usable from now on: it is not asked for more before it has been used a while.
-  public mutating func began(at now: Duration) {
-    grownAt = max(grownAt, now)
-    sentSinceGrowth = 0
-  }
+  /// A connection is usable from now on. It is trusted when it has been used a while.
+  public mutating func began(at now: Duration) { trustedAt = max(trustedAt, now + patience) }
 
   /// The relay answered a backfill request in full: more may be tried.
   public mutating func answered(at now: Duration) {
-    guard now - grownAt >= Self.growthInterval, Double(sentSinceGrowth) >= rate / 8 else { return }
+    guard now >= trustedAt else { return }
     refill(now)
-    rate = min(rate * 2, ceiling ?? Self.rateMax)
-    grownAt = now
-    sentSinceGrowth = 0
+    if let known = ceiling, now - ceilingAt >= Self.ceilingPatience {
+      ceiling = min(known * 1.25, Self.rateMax)
+      ceilingAt = now
+    }
+    // A rate that is not used teaches nothing about a higher one.
+    let isUsed = Double(recent.inLastSecond(at: now)) >= rate / 8
+    if patience == .zero, ceiling == nil {
+      // What was answered without any complaint so far may be followed by as much again.
+      tokens = min(tokens + 1, Self.burst(rate))
+      if isUsed { rate = min(rate + Self.rateAtFirst / 2, Self.rateMax) }
+    } else if isUsed, now - grownAt >= Self.growthInterval {
+      rate = min(rate * 2, ceiling ?? Self.rateMax)
+      grownAt = now
+    }
   }
 
   /// The relay said that it was too much.
@@ -98,6 +123,7 @@ public struct FrameBudget: Sendable, Hashable {
       rate = max((sent >= 4 ? min(rate, sent) : rate) / 2, Self.rateMin)
       ceiling = min(ceiling ?? Self.rateMax, rate)
     }
+    ceilingAt = now
     pausedUntil = max(pausedUntil ?? now, now + pause)
     tokens = 0
     refilledAt = now
@@ -122,25 +148,43 @@ public struct FrameBudget: Sendable, Hashable {
   private static func burst(_ rate: Double) -> Double { max(1, rate) }
 }
 
-/// How many frames went out in the last second, to an eighth of it.
+/// How many frames went out of late, to an eighth of a second.
 private struct RecentCount: Sendable, Hashable {
-  private var counts = [Int](repeating: 0, count: 8)
+  private static let slots: Int64 = 10
+  private var counts = [Int](repeating: 0, count: Int(slots))
   private var latest: Int64 = 0
 
   mutating func add(at now: Duration) {
     move(to: now)
-    counts[Int(latest & 7)] += 1
+    counts[place(latest)] += 1
   }
 
   mutating func inLastSecond(at now: Duration) -> Int {
     move(to: now)
+    return (0..<8).reduce(0) { $0 + counts[place(latest - $1)] }
+  }
+
+  /// In a second at least, and a little before it: the relay's own second is not ours.
+  mutating func inMoreThanSecond(at now: Duration) -> Int {
+    move(to: now)
     return counts.reduce(0, +)
   }
 
+  /// When a count may be smaller than it is now.
+  func nextChange(after now: Duration) -> Duration {
+    .milliseconds(125 * (max(latest, Self.slot(of: now)) + 1))
+  }
+
+  private static func slot(of now: Duration) -> Int64 { Int64(now.inSeconds * 8) }
+
+  private func place(_ slot: Int64) -> Int {
+    Int((slot % Self.slots + Self.slots) % Self.slots)
+  }
+
   private mutating func move(to now: Duration) {
-    let slot = Int64(now.inSeconds * 8)
+    let slot = Self.slot(of: now)
     guard slot > latest else { return }
-    for passed in max(latest + 1, slot - 7)...slot { counts[Int(passed & 7)] = 0 }
+    for passed in max(latest + 1, slot - Self.slots + 1)...slot { counts[place(passed)] = 0 }
     latest = slot
   }
 }

@@ -33,6 +33,9 @@ public struct Limits: Sendable, Hashable {
   public var faultInterval: Duration = .seconds(10)
 
   // Requests.
+  /// How long a new connection is used at the pace of the most frugal relays, so that what the user
+  /// writes meanwhile finds room. Where nothing is ever written there is nothing to wait for.
+  public var budgetPatience: Duration = .seconds(1)
   /// Re-armed by each event of the request itself, so that a page that streams is never cut.
   public var answerIdleMax: Duration = .seconds(15)
   /// After a NOTICE that may have been the answer to a request that heard nothing else.
@@ -61,9 +64,13 @@ public struct Limits: Sendable, Hashable {
   public var chunkEventsMax = 1000
   /// Events verified at once while a page streams in.
   public var verifyBatch = 128
+  /// So many batches of a page may wait for their verdicts before no more is read.
+  public var verifyBatchesMax = 4
   public var liveBatch = 50
   public var liveFlushDelay: Duration = .milliseconds(16)
   public var frameBytesMax = 16 << 20
+  /// Frames taken from a socket at once, where so many have arrived.
+  public var framesAtOnce = 64
   /// How far ahead of our clock a date may be and still move a cursor.
   public var skewMax: Int64 = 900
 

@@ -84,8 +84,14 @@ public protocol TransportLink: Sendable {
   /// again at every later call.
   func receive() async throws(TransportError) -> InboundFrame
 
+  /// Like `receive`, with what else has arrived by now: one frame at least and `countMax` at most.
+  func receive(upTo countMax: Int) async throws(TransportError) -> [InboundFrame]
+
   /// Returns when the frame was handed to the operating system; waits while the socket is full.
   func send(_ text: [UInt8]) async throws(TransportError)
+
+  /// Sends several frames in order, as by `send` one after the other.
+  func send(_ texts: [[UInt8]]) async throws(TransportError)
 
   func ping() async throws(TransportError)
 
@@ -94,6 +100,16 @@ public protocol TransportLink: Sendable {
 
   /// Drops the socket at once, without a handshake.
   func abandon()
+}
+
+extension TransportLink {
+  public func receive(upTo countMax: Int) async throws(TransportError) -> [InboundFrame] {
+    [try await receive()]
+  }
+
+  public func send(_ texts: [[UInt8]]) async throws(TransportError) {
+    for text in texts { try await send(text) }
+  }
 }
 
 public enum InboundFrame: Sendable, Hashable {

@@ -51,6 +51,71 @@ import Testing
     #expect(await receive(&machine) == .failure(.closed(code: 1006, reason: "abandoned")))
   }
 
+  @Test func `whoever waits gets all that came in one round, as far as it was asked for`() async {
+    var machine = open()
+    let outcome = await wait(&machine, upTo: 2)
+    for number in 0..<3 { #expect(machine.arrived(.message([UInt8(number)])).isAwaited) }
+    machine.deliver().resume()
+    #expect(await outcome.value == .success([.message([0]), .message([1])]))
+    #expect(machine.deliver().receiver == nil)
+    #expect(await receive(&machine) == .success(.message([2])))
+  }
+
+  @Test func `whoever waits at the end gets what had arrived, and then hears of the end`() async {
+    var machine = open()
+    let outcome = await wait(&machine, upTo: 8)
+    _ = machine.arrived(.message([1]))
+    machine.end(with: .timedOut).resume()
+    #expect(await outcome.value == .success([.message([1])]))
+    #expect(await receive(&machine) == .failure(.timedOut))
+  }
+
+  @Test func `frames given together leave in order, and the sender hears when the last has left`()
+    async
+  {
+    var machine = open()
+    let sender = Answer<LinkMachine.Sender>()
+    let outcome = Task { await withCheckedContinuation { sender.give($0) } }
+    let ticket = machine.ticket()
+    _ = machine.send([.ping, .ping], ticket: ticket, await sender.value(), isCancelled: false)
+    for _ in 0..<2 {
+      let (wakeups, next) = machine.writable()
+      guard case .frame = next else {
+        Issue.record("a frame was to leave")
+        break
+      }
+      #expect(wakeups.senders.isEmpty)
+    }
+    let last = machine.writable()
+    #expect(last.wakeups.senders.count == 1)
+    last.wakeups.resume()
+    guard case .success = await outcome.value else {
+      Issue.record("the sender was not told")
+      return
+    }
+  }
+
+  @Test func `a cancelled sender takes back all that has not left`() async {
+    var machine = open()
+    let sender = Answer<LinkMachine.Sender>()
+    let outcome = Task { await withCheckedContinuation { sender.give($0) } }
+    let ticket = machine.ticket()
+    _ = machine.send(
+      [.ping, .ping, .ping], ticket: ticket, await sender.value(), isCancelled: false)
+    _ = machine.writable()
+    let wakeups = machine.cancelSend(ticket: ticket)
+    #expect(wakeups.senders.count == 1)
+    wakeups.resume()
+    guard case .failure(.cancelled) = await outcome.value else {
+      Issue.record("the sender was not told")
+      return
+    }
+    guard case .nothing = machine.writable().next else {
+      Issue.record("nothing was left to leave")
+      return
+    }
+  }
+
   @Test func `the first reason of an end stays`() async {
     var machine = open()
     machine.end(with: .timedOut).resume()
@@ -90,23 +155,35 @@ import Testing
     #expect(idle.takeWants().kill)
   }
 
+  /// A receiver that waits, and what it gets.
+  private func wait(
+    _ machine: inout LinkMachine, upTo countMax: Int
+  ) async -> Task<Result<[InboundFrame], TransportError>, Never> {
+    let receiver = Answer<LinkMachine.Receiver>()
+    let outcome = Task { await withCheckedContinuation { receiver.give($0) } }
+    let wait = LinkMachine.Waiting(
+      ticket: machine.ticket(), countMax: countMax, continuation: await receiver.value())
+    machine.receive(wait, isCancelled: false).resume()
+    return outcome
+  }
+
   /// What a receiver gets that need not wait.
   private func receive(_ machine: inout LinkMachine) async
     -> Result<InboundFrame, TransportError>
   {
     let ticket = machine.ticket()
     return await withCheckedContinuation { continuation in
-      machine.receive(continuation, ticket: ticket, isCancelled: false).resume()
-    }
+      let wait = LinkMachine.Waiting(ticket: ticket, countMax: 1, continuation: continuation)
+      machine.receive(wait, isCancelled: false).resume()
+    }.map { $0[0] }
   }
 
   /// What a sender gets at once, or nil where it waits.
   private func send(_ machine: inout LinkMachine) async -> Result<Void, TransportError>? {
     let sender = Answer<LinkMachine.Sender>()
     let outcome = Task { await withCheckedContinuation { sender.give($0) } }
-    let frame = LinkMachine.Outgoing(
-      ticket: machine.ticket(), payload: .ping, sender: await sender.value())
-    let wakeups = machine.send(frame, isCancelled: false)
+    let wakeups = machine.send(
+      [.ping], ticket: machine.ticket(), await sender.value(), isCancelled: false)
     wakeups.resume()
     return wakeups.senders.isEmpty ? nil : await outcome.value
   }

@@ -40,6 +40,20 @@ import Testing
     try await sending
   }
 
+  @Test func `messages given and taken several at a time arrive in order and once`() async throws {
+    let pair = try await SocketPair()
+    let texts = (0..<700).map { Array("text \($0) \(String(repeating: "x", count: $0))".utf8) }
+    async let sending: Void = pair.server.send(texts)
+    var received: [InboundFrame] = []
+    while received.count < texts.count {
+      let some = try await pair.client.receive(upTo: 64)
+      #expect((1...64).contains(some.count))
+      received += some
+    }
+    try await sending
+    #expect(received == texts.map { .message($0) })
+  }
+
   @Test func `a message over the limit is told once and the connection goes on`() async throws {
     let pair = try await SocketPair(serverMax: 1000)
     try await pair.client.send([UInt8](repeating: 65, count: 100_000))

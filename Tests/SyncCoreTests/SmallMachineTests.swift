@@ -91,18 +91,84 @@ import Testing
     #expect(budget.take(.userEvent, at: .seconds(42)) == nil)
   }
 
-  @Test func `a new connection is used for half a second before it is asked for more`() {
-    var budget = FrameBudget(at: .zero)
-    budget.began(at: .seconds(10))
-    var now: Duration = .seconds(10)
-    while now < .milliseconds(10_450) {
+  /// A relay that answers each request of backfill after a while; the frames of each second.
+  private func paged(
+    _ budget: inout FrameBudget, answerAfter: Duration, seconds: Int
+  ) -> [Int] {
+    var now: Duration = .zero
+    var sent = [Int](repeating: 0, count: seconds)
+    while now < .seconds(seconds) {
       if let later = budget.take(.backfill, at: now) {
         now = later
+        continue
+      }
+      sent[Int(now.inSeconds)] += 1
+      now += answerAfter
+      budget.answered(at: now)
+    }
+    return sent
+  }
+
+  @Test func `a new connection gets ten frames in its first second, however fast it answers`() {
+    var budget = FrameBudget(at: .zero)
+    let sent = paged(&budget, answerAfter: .milliseconds(1), seconds: 1)
+    #expect(sent[0] >= 7 && budget.rate == FrameBudget.rateAtFirst)
+    var written = 0
+    while budget.take(.userEvent, at: .milliseconds(999)) == nil { written += 1 }
+    #expect(written >= 1 && sent[0] + written <= 10)
+  }
+
+  @Test func `no second sees more than ten frames of a relay that never answered`() {
+    var budget = FrameBudget(at: .zero)
+    var sent: [Duration] = []
+    var now: Duration = .zero
+    while now < .seconds(20) {
+      let priority: FrameBudget.Priority = sent.count % 7 == 3 ? .userEvent : .liveRequest
+      if let later = budget.take(priority, at: now) {
+        // Now and then the client has nothing to say for a while.
+        now = sent.count % 11 == 0 ? later + .milliseconds(900) : later
       } else {
-        budget.answered(at: now)
+        sent.append(now)
       }
     }
-    #expect(budget.rate == FrameBudget.rateAtFirst)
+    #expect(sent.count > 80)
+    for (index, start) in sent.enumerated() {
+      let inSecond = sent[index...].prefix { $0 <= start + .seconds(1) }
+      #expect(inSecond.count <= 10)
+    }
+  }
+
+  @Test func `where nothing is written a relay's own answers set the pace from the start`() {
+    var budget = FrameBudget(at: .zero, patience: .zero)
+    #expect(paged(&budget, answerAfter: .milliseconds(20), seconds: 1)[0] >= 45)
+  }
+
+  @Test func `several requests at once are as many as the answers allow`() {
+    var budget = FrameBudget(at: .zero, patience: .zero)
+    var sent = 0
+    var rounds = 0
+    while rounds < 6 {
+      let before = sent
+      while budget.take(.backfill, at: .milliseconds(rounds * 10)) == nil { sent += 1 }
+      rounds += 1
+      for _ in before..<sent { budget.answered(at: .milliseconds(rounds * 10)) }
+    }
+    #expect(sent >= 12 && sent <= 64)
+  }
+
+  @Test func `an answer allows no more where the relay has complained, until long after`() {
+    var budget = FrameBudget(at: .zero, patience: .zero)
+    _ = paged(&budget, answerAfter: .milliseconds(20), seconds: 1)
+    budget.refused(retryAfter: .seconds(1), at: .seconds(1))
+    let ceiling = budget.rate
+    #expect(ceiling <= 25)
+    var now: Duration = .seconds(3)
+    while now < .seconds(120) {
+      while let later = budget.take(.backfill, at: now) { now = later }
+      budget.answered(at: now)
+      if now < .seconds(60) { #expect(budget.rate <= ceiling) }
+    }
+    #expect(budget.rate > ceiling && budget.rate <= ceiling * 1.6)
   }
 
   @Test func `a refusal teaches what was really sent, not what would have been allowed`() {

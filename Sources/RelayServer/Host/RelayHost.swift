@@ -141,9 +141,7 @@ package actor RelayHost {
     }
     _ = ports.tasks.spawn("relay writer") { [weak self] in
       while let frames = await self?.nextFrames(of: id) {
-        for frame in frames {
-          guard (try? await link.send(frame)) != nil else { return link.abandon() }
-        }
+        guard (try? await link.send(frames)) != nil else { return link.abandon() }
       }
     }
   }

@@ -100,7 +100,7 @@ extension ConnectionMachine {
     negotiations[id]?.deadline = nil
     negotiations[id]?.hasProgress = true
     negotiations[id]?.notice = nil
-    budget.answered(at: now)
+    if publishes.isEmpty { budget.answered(at: now) }
     effects.append(.negotiated(id, message))
   }
 

@@ -145,7 +145,7 @@ public struct ConnectionMachine: Sendable {
   public init(limits: Limits, canSign: Bool, at now: Duration) {
     self.limits = limits
     self.canSign = canSign
-    budget = FrameBudget(at: now)
+    budget = FrameBudget(at: now, patience: limits.budgetPatience)
     closed = RecentIDs(limits.closedRemembered)
     rotation = FeedRotation(interval: limits.rotationInterval)
   }

@@ -40,12 +40,10 @@ final class FrameWriter: Sendable {
   /// Writes until `end`, or until the link fails, which its reader hears of.
   func run(_ link: any TransportLink) async {
     while let frames = await next() {
-      for frame in frames {
-        do throws(TransportError) {
-          try await link.send(frame)
-        } catch {
-          return end()
-        }
+      do throws(TransportError) {
+        try await link.send(frames)
+      } catch {
+        return end()
       }
     }
   }

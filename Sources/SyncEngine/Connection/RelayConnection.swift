@@ -6,8 +6,8 @@ import SyncCore
 /// The connection to one relay: it feeds a `ConnectionMachine` with frames and time and performs
 /// what that decides.
 ///
-/// Frames are pulled one by one, and everything that one of them brings is verified and taken over
-/// before the next is pulled once a small buffer is full; so the store sets the pace of the socket.
+/// Frames are pulled a few at a time. What they bring is verified beside what is still coming, and
+/// no more is pulled while the buffer of a page is full; so the store sets the pace of the socket.
 actor RelayConnection {
   nonisolated let url: RelayURL
   let ports: Ports
@@ -35,21 +35,9 @@ actor RelayConnection {
   var negotiations: [AskID: OpenNegotiation] = [:]
   var negentropy = NegentropySupport.unknown
   var windows = WindowSupport.unknown
-  private var pages: [AskID: OpenPage] = [:]
+  var pages: [AskID: OpenPage] = [:]
   private var liveEvents: [Event] = []
   private var liveRejects: [Reject] = []
-
-  private struct OpenPage {
-    let tally: @Sendable () -> PageTally
-    let overflow: PageOverflow
-    var page: FetchedPage
-    var unverified: [Event] = []
-    /// Before which of those something came that could not be read.
-    var unreadable: [Int] = []
-    /// Changes when the page begins anew, so that a late verdict is not counted twice.
-    var edition = 0
-    let continuation: CheckedContinuation<FetchedPage, Never>
-  }
 
   init(
     _ url: RelayURL, ports: Ports, signer: (any Signer)?, verifier: Verifier,
@@ -105,33 +93,12 @@ actor RelayConnection {
 
   func publish(_ event: Event) async { await take(.publish(event)) }
 
-  /// Asks for one page of stored events and returns when it has ended, one way or another.
-  func fetch(
-    _ request: HistoryWalk.Request, overflow: @escaping PageOverflow = { _, _ in }
-  ) async -> FetchedPage {
-    let id = nextAsk()
-    let now = ports.clock.now()
-    let tally: @Sendable () -> PageTally = { request.tally(now: now) }
-    return await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        pages[id] = OpenPage(
-          tally: tally, overflow: overflow, page: FetchedPage(tally: tally(), end: .cancelled),
-          continuation: continuation)
-        let effects = step(Task.isCancelled ? .cancel(id) : .ask(id, request))
-        if pages[id] != nil, Task.isCancelled { finish(id, .cancelled) }
-        performLater(effects)
-      }
-    } onCancel: {
-      _ = ports.tasks.spawn("cancel request") { [weak self] in await self?.cancel(id) }
-    }
-  }
-
   func nextAsk() -> AskID {
     defer { askNext += 1 }
     return AskID(askNext)
   }
 
-  private func cancel(_ id: AskID) async { await take(.cancel(id)) }
+  func cancel(_ id: AskID) async { await take(.cancel(id)) }
 
   // MARK: The machine
 
@@ -185,9 +152,10 @@ actor RelayConnection {
     case .measureClock: readClock()
     case .event(.ask(let id), let event, let fit): await add(event, fit, to: id)
     case .event(.live, let event, _): await addLive(event)
-    case .unreadable(let target, let error): await addUnreadable(target, error)
+    case .unreadable(.ask(let id), let error): await add(error.reject, to: id)
+    case .unreadable(.live, let error): addLive(error.reject)
     case .restarted(let id): restart(id)
-    case .answered(let id, let end): await answered(id, end)
+    case .answered(let id, let end): answered(id, end)
     case .subscription(let name, let state):
       await flushLive()
       await report(.subscription(name, state))
@@ -242,20 +210,21 @@ actor RelayConnection {
     self.writer = writer
     writing = ports.tasks.spawn("relay writer") { await writer.run(link) }
     reading = ports.tasks.spawn("relay reader") { [weak self] in
-      while let self, await self.readOne(link, mine) {}
+      while let self, await self.readSome(link, mine) {}
       // It ends with the connection; where it was lost alone, the connection is of no use.
       await self?.ended(.closed(code: 1006, reason: "nobody reads it"), mine)
     }
     await take(.opened)
   }
 
-  private func readOne(_ link: any TransportLink, _ mine: Int) async -> Bool {
+  private func readSome(_ link: any TransportLink, _ mine: Int) async -> Bool {
     do throws(TransportError) {
-      let frame = try await link.receive()
-      guard mine == generation else { return false }
-      isBusy = true
-      await received(frame)
-      isBusy = false
+      for frame in try await link.receive(upTo: limits.framesAtOnce) {
+        guard mine == generation else { return false }
+        isBusy = true
+        await received(frame)
+        isBusy = false
+      }
       return true
     } catch {
       await ended(error, mine)
@@ -348,97 +317,11 @@ actor RelayConnection {
     }
   }
 
-  // MARK: Pages
-
-  private func add(_ event: Event, _ fit: ConnectionMachine.Fit, to id: AskID) async {
-    switch fit {
-    case .aboveUntil: pages[id]?.page.tally.addAboveUntil(event.position)
-    case .belowSince: pages[id]?.page.tally.addBelowSince(event.position)
-    case .inside:
-      pages[id]?.unverified.append(event)
-      guard let count = pages[id]?.unverified.count, count >= limits.verifyBatch else { return }
-      await verify(id)
-    }
-  }
-
-  private func verify(_ id: AskID) async {
-    guard var open = pages[id], !open.unverified.isEmpty || !open.unreadable.isEmpty else { return }
-    let (events, unreadable) = (open.unverified, open.unreadable)
-    let edition = open.edition
-    pages[id]?.unverified = []
-    pages[id]?.unreadable = []
-    let verdicts = await verifier.verify(events, on: ports.work)
-    // The page may have ended or begun anew meanwhile.
-    guard pages[id]?.edition == edition else { return }
-    open = pages[id] ?? open
-    pages[id] = nil
-    Self.take(verdicts, of: events, unreadable: unreadable, into: &open.page)
-    let spills = open.page.events.count >= limits.chunkEventsMax
-    let (events1, rejected) = (open.page.events, open.page.rejected)
-    if spills {
-      open.page.events = []
-      open.page.rejected = []
-    }
-    pages[id] = open
-    if spills { await open.overflow(events1, rejected) }
-  }
-
-  /// - Parameter unreadable: Before which of the events something came that could not be read; its
-  ///   place among its neighbours tells which span it leaves in doubt.
-  private static func take(
-    _ verdicts: [Result<VerifiedEvent, VerifyFailure>], of events: [Event], unreadable: [Int],
-    into page: inout FetchedPage
-  ) {
-    var places = unreadable[...]
-    for (index, (event, verdict)) in zip(events, verdicts).enumerated() {
-      while places.first == index {
-        places.removeFirst()
-        page.tally.addUnreadable()
-      }
-      switch verdict {
-      case .success(let verified):
-        page.tally.addVerified(event.position)
-        page.events.append(verified)
-      case .failure(let failure):
-        page.tally.addInvalid(event.position, isDated: failure == .signature)
-        page.rejected.append(Reject(id: Text(event.id.hex), reason: failure.reason))
-      }
-    }
-    for _ in places { page.tally.addUnreadable() }
-  }
-
-  private func addUnreadable(_ target: ConnectionMachine.Target, _ error: ScanError) async {
-    let reject = Reject(reason: error.reason, detail: Text(error.description))
-    switch target {
-    case .live: if liveRejects.count < limits.chunkEventsMax { liveRejects.append(reject) }
-    case .ask(let id):
-      pages[id]?.page.rejected.append(reject)
-      guard let open = pages[id] else { return }
-      pages[id]?.unreadable.append(open.unverified.count)
-      if open.unreadable.count >= limits.verifyBatch { await verify(id) }
-    }
-  }
-
-  private func restart(_ id: AskID) {
-    guard let open = pages[id] else { return }
-    pages[id]?.page = FetchedPage(tally: open.tally(), end: .cancelled)
-    pages[id]?.unverified = []
-    pages[id]?.unreadable = []
-    pages[id]?.edition += 1
-  }
-
-  private func answered(_ id: AskID, _ end: PageEnd) async {
-    await verify(id)
-    finish(id, end)
-  }
-
-  private func finish(_ id: AskID, _ end: PageEnd) {
-    guard var open = pages.removeValue(forKey: id) else { return }
-    open.page.end = end
-    open.continuation.resume(returning: open.page)
-  }
-
   // MARK: Live events
+
+  private func addLive(_ reject: Reject) {
+    if liveRejects.count < limits.chunkEventsMax { liveRejects.append(reject) }
+  }
 
   private func addLive(_ event: Event) async {
     liveEvents.append(event)

@@ -85,8 +85,11 @@ public actor Engine: RelayReportSink {
     self.ports = ports
     self.signer = signer
     self.options = options
-    limits = options.limits
-    versionDates = VersionDates(countMax: options.limits.versionDatesMax)
+    var limits = options.limits
+    // Where nothing is ever written no quota has to be kept for it.
+    if options.isReadOnly { limits.budgetPatience = .zero }
+    self.limits = limits
+    versionDates = VersionDates(countMax: limits.versionDatesMax)
     desk = LogDesk(
       reader: store.reader, views: store.views, executor: executor ?? ThreadExecutor())
     intake = Intake(store: store, clock: ports.clock, limits: options.limits)
