@@ -273,4 +273,95 @@ import Testing
     let asked = bench.takeEffects().count { if case .sign = $0 { true } else { false } }
     #expect(asked <= 16)
   }
+
+  /// How the relay of a bench answers whatever is asked until nothing more is.
+  private func refuseAll(_ bench: inout ConnectionBench, challenges: inout Int) {
+    for _ in 0..<4 {
+      for request in bench.takeRequests() {
+        challenges += 1
+        let challenge = Text("challenge \(challenges)")
+        bench.take(.received(.auth(challenge: challenge)))
+        bench.take(.received(.closed(request.id, "auth-required: not in whitelist")))
+        bench.take(.signed(Self.auth, challenge: challenge))
+        guard !bench.takeAuths().isEmpty else { continue }
+        bench.take(.received(.ok(Self.auth.id, accepted: true, "")))
+      }
+      bench.pass(.seconds(1))
+    }
+  }
+
+  @Test func `a request that would need one signature too many is refused in the relay's words`() {
+    var bench = ConnectionBench()
+    bench.becomeReady()
+    var challenges = 0
+    for number in 1...40 {
+      bench.take(.ask(AskID(UInt64(number)), ConnectionBench.request()))
+      bench.pass(.seconds(1))
+      refuseAll(&bench, challenges: &challenges)
+      let end = ConnectionMachine.Effect.answered(
+        AskID(UInt64(number)), .refused("auth-required: not in whitelist"))
+      #expect(bench.takeEffects().contains(end), "request \(number)")
+    }
+    #expect(challenges > 40)
+  }
+
+  @Test func `a signer that never answers a newer challenge keeps no request waiting`() throws {
+    var bench = challenged()
+    bench.take(.signed(Self.auth, challenge: "one"))
+    bench.take(.received(.auth(challenge: "two")))
+    bench.take(.received(.ok(Self.auth.id, accepted: true, "")))
+    bench.take(.ask(AskID(1), ConnectionBench.request()))
+    bench.pass(.seconds(1))
+    let request = try #require(bench.takeRequests().last)
+    bench.take(.received(.closed(request.id, "auth-required: x")))
+    _ = bench.takeEffects()
+    for _ in 0..<4 {
+      bench.pass(.seconds(10))
+      bench.take(.heard)
+    }
+    let ended = bench.takeEffects().contains { effect in
+      if case .answered(AskID(1), _) = effect { true } else { false }
+    }
+    #expect(ended)
+  }
+
+  /// Challenges, refusals, signatures and OKs in any order, then a relay that only stays alive.
+  @Test(arguments: 0..<200)
+  func `whatever waits for AUTH ends, however the exchange went`(seed: Int) {
+    let random = SeededRandom(UInt64(seed))
+    var bench = ConnectionBench()
+    bench.take(.start)
+    bench.take(.opened)
+    var requests: [SubscriptionID] = []
+    var challenges: [Text] = ["none"]
+    var asked = 0
+    for _ in 0..<120 {
+      switch random.next() % 7 {
+      case 0, 1:
+        challenges.append(Text("challenge \(challenges.count)"))
+        bench.take(.received(.auth(challenge: challenges[challenges.count - 1])))
+      case 2: bench.take(.received(.ok(Self.auth.id, accepted: true, "")))
+      case 3:
+        let one = Int(random.next() % UInt64(min(challenges.count, 3)))
+        bench.take(.signed(Self.auth, challenge: challenges[challenges.count - 1 - one]))
+      case 4:
+        asked += 1
+        bench.take(.ask(AskID(UInt64(asked)), ConnectionBench.request()))
+      case 5: bench.pass(.milliseconds(300))
+      default:
+        requests += bench.takeRequests().map(\.id)
+        if let id = requests.popLast() {
+          bench.take(.received(.closed(id, "auth-required: x")))
+        }
+      }
+    }
+    for _ in 0..<20 {
+      bench.pass(.seconds(10))
+      bench.take(.heard)
+    }
+    let ended = bench.takeEffects().reduce(into: Set<AskID>()) { ended, effect in
+      if case .answered(let id, _) = effect { ended.insert(id) }
+    }
+    #expect(ended.count == asked, "seed \(seed)")
+  }
 }

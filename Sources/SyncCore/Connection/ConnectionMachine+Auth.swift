@@ -1,6 +1,8 @@
 import Nostr
 
 // NIP-42. The exchange runs beside the state: a relay may challenge at any moment.
+//
+// Whatever waits for AUTH waits for `auth.deadline`: no path leaves one waiting without it.
 extension ConnectionMachine {
   mutating func challenged(_ challenge: Text, _ now: Duration) {
     auth.challenge = challenge
@@ -12,9 +14,11 @@ extension ConnectionMachine {
     if auth.signing == nil { sign(now) }
   }
 
+  /// A relay that challenges without end gets no signature without end.
+  private var maySign: Bool { auth.signatures < limits.authSignaturesMax }
+
   private mutating func sign(_ now: Duration) {
-    // A relay that challenges without end gets no signature without end.
-    guard let challenge = auth.challenge, auth.signatures < limits.authSignaturesMax else { return }
+    guard let challenge = auth.challenge, maySign else { return }
     auth.signatures += 1
     auth.signing = challenge
     auth.isDone = false
@@ -97,7 +101,8 @@ extension ConnectionMachine {
 
   private mutating func authenticated(_ now: Duration) {
     auth.isDone = true
-    auth.deadline = nil
+    // The signature for a newer challenge may still be in the making, and is waited for.
+    if auth.signing == nil { auth.deadline = nil }
     becomeReady(now)
     releaseAwaiting()
   }
@@ -112,9 +117,12 @@ extension ConnectionMachine {
       // Some relays never answer an AUTH; whether they took it shows at the next request.
       return authenticated(now)
     }
+    let note =
+      auth.challenge == nil
+      ? "it asked for AUTH and sent no challenge" : "it challenges without end"
     refuseAwaiting { said in
       // The relay's own words come first, as what they begin with says what kind of refusal it is.
-      Text("\((said ?? "auth-required:").string) (it asked for AUTH and sent no challenge)")
+      Text("\((said ?? "auth-required:").string) (\(note))")
     }
   }
 
@@ -130,6 +138,7 @@ extension ConnectionMachine {
       return .wait
     }
     if auth.answered != challenge {
+      guard maySign else { return .refused }
       sign(now)
       return .wait
     }
