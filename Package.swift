@@ -51,8 +51,10 @@ let package = Package(
       "EventLog", ["Nostr", "NostrCrypto", "SyncCore", "Platform", "Migrations", "CSQLite"]),
     library("HotCache", ["Nostr", "SyncCore", "Platform", "EventLog", "CLMDB"]),
     library(
+      "SearchStore", ["Nostr", "SyncCore", "Platform", "EventLog", "HotCache", "CSQLite"]),
+    library(
       "SyncEngine",
-      ["Nostr", "NostrCrypto", "SyncCore", "Platform", "EventLog", "HotCache"]),
+      ["Nostr", "NostrCrypto", "SyncCore", "Platform", "EventLog", "HotCache", "SearchStore"]),
     library(
       "RelayServer",
       ["Nostr", "NostrCrypto", "SyncCore", "Platform", "EventLog", "HotCache"]),
@@ -61,8 +63,8 @@ let package = Package(
     .executableTarget(
       name: "skep-cli",
       dependencies: [
-        "SyncEngine", "RelayServer", "RelaySocket", "HotCache", "EventLog", "NostrCrypto",
-        "Nostr", "SyncCore", "Platform", "CEdit",
+        "SyncEngine", "RelayServer", "RelaySocket", "SearchStore", "HotCache", "EventLog",
+        "NostrCrypto", "Nostr", "SyncCore", "Platform", "CEdit",
       ],
       path: "Sources/skep", swiftSettings: settings),
 
@@ -95,7 +97,10 @@ let package = Package(
       swiftSettings: settings),
     tests(
       "HotCacheTests",
-      ["HotCache", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform", "CacheHolder"]),
+      [
+        "HotCache", "SearchStore", "EventLog", "SyncCore", "Nostr", "NostrCrypto", "Platform",
+        "CacheHolder",
+      ]),
     tests(
       "RelayServerTests",
       [

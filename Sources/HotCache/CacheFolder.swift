@@ -36,7 +36,7 @@ final class CacheFolder: Sendable {
     if mkdir(path, 0o700) != 0, errno != EEXIST {
       return .failure(Refusal(reason: "\(path) cannot be made: \(lastError())"))
     }
-    switch Seal.openForWriting(folder: path) {
+    switch Seal.openForWriting(data: path + "/data.mdb", seal: path + "/seal") {
     case .opened(let seal):
       return .success(CacheFolder(path: path, options: options, seal: seal))
     case .inUse:

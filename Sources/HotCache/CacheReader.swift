@@ -9,7 +9,7 @@ public enum CacheReader {
   public static func open(
     directory: String, log: LogReader, options: CacheOptions = CacheOptions()
   ) throws(CacheError) -> CacheViews {
-    try open(directory: directory, source: LogSource(log: log), options: options)
+    try open(directory: directory, source: LogSource(log), options: options)
   }
 
   /// The same over anything that has entries.
@@ -38,7 +38,7 @@ public enum CacheReader {
   public static func entriesHeld(
     directory: String, options: CacheOptions = CacheOptions()
   ) -> UInt64? {
-    guard case .trusted(let writerLives) = Seal.checkForReading(folder: directory),
+    guard case .trusted(let writerLives) = Self.seal(of: directory),
       let store = openStore(directory, writerLives: writerLives, options)
     else { return nil }
     defer { store.close() }
@@ -47,6 +47,10 @@ public enum CacheReader {
     } catch {
       return nil
     }
+  }
+
+  private static func seal(of directory: String) -> Seal.Reading {
+    Seal.checkForReading(data: directory + "/data.mdb", seal: directory + "/seal")
   }
 
   private static func fold(
@@ -76,7 +80,7 @@ public enum CacheReader {
     _ directory: String, logID: [UInt8], source: any EntrySource, _ options: CacheOptions
   ) -> (LMDBStore, CacheMeta)? {
     let writerLives: Bool
-    switch Seal.checkForReading(folder: directory) {
+    switch Self.seal(of: directory) {
     case .trusted(let lives): writerLives = lives
     case .doubtful, .ours: return nil
     }

@@ -13,18 +13,20 @@ public protocol EntrySource: Sendable {
 }
 
 /// The log as the cache sees it.
-struct LogSource: EntrySource {
-  let log: LogReader
+package struct LogSource: EntrySource {
+  private let log: LogReader
 
-  func logID() throws(CacheError) -> [UInt8] {
+  package init(_ log: LogReader) { self.log = log }
+
+  package func logID() throws(CacheError) -> [UInt8] {
     do throws(LogError) { return try log.logID() } catch { throw CacheError.log(error) }
   }
 
-  func head() throws(CacheError) -> LogSequence {
+  package func head() throws(CacheError) -> LogSequence {
     do throws(LogError) { return try log.head() } catch { throw CacheError.log(error) }
   }
 
-  func entries(after sequence: LogSequence, limit: Int) throws(CacheError) -> [LogEntry] {
+  package func entries(after sequence: LogSequence, limit: Int) throws(CacheError) -> [LogEntry] {
     do throws(LogError) {
       return try log.entries(after: sequence, limit: limit)
     } catch {

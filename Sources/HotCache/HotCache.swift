@@ -34,7 +34,7 @@ public actor HotCache {
     options: CacheOptions = CacheOptions()
   ) async -> HotCache {
     await open(
-      directory: directory, source: LogSource(log: log), executor: executor, options: options)
+      directory: directory, source: LogSource(log), executor: executor, options: options)
   }
 
   /// The same over anything that has entries.

@@ -82,3 +82,32 @@ import Testing
     return try outcome.rows()
   }
 }
+
+/// `skep search` and `/search`, through the program.
+@Suite struct SearchCommandTests {
+  @Test func `search answers the same with its file, without it, and beside a chat`() throws {
+    let skep = try SkepProcess()
+    try skep.importDemo()
+    let found = try skep.run("search", "the", "--json", "--limit", "20").rows()
+    #expect(found.count == 20)
+    for row in found {
+      #expect(Set(row.keys).isSuperset(of: ["id", "group", "author", "created_at", "text"]))
+      #expect((row["text"] as? String)?.lowercased().contains("the") == true)
+    }
+    let times = found.compactMap { $0["created_at"] as? Int }
+    #expect(times == times.sorted(by: >))
+    let chat = try skep.run("chat", "--offline", "--json", stdin: "/search the\n").rows()
+    let ids = chat.filter { $0["type"] as? String == "message" }.compactMap { $0["id"] as? String }
+    #expect(Array(ids.prefix(20)) == found.compactMap { $0["id"] as? String })
+    let names = try FileManager.default.subpathsOfDirectory(atPath: skep.home)
+    let place = try #require(names.first { $0.hasSuffix("search.sqlite") }, "\(names)")
+    try FileManager.default.removeItem(atPath: skep.home + "/" + place)
+    let again = try skep.run("search", "the", "--json", "--limit", "20").rows()
+    #expect(again.compactMap { $0["id"] as? String } == found.compactMap { $0["id"] as? String })
+    let group = try #require(found.first?["group"] as? String)
+    let inGroup = try skep.run("search", "the", "--group", group, "--json").rows()
+    #expect(!inGroup.isEmpty && inGroup.allSatisfy { $0["group"] as? String == group })
+    #expect(try skep.run("search", "!!").code == 64)
+    #expect(try skep.run("search", "nothing-says-this-word", "--json").text.isEmpty)
+  }
+}

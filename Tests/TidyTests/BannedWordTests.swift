@@ -17,7 +17,7 @@ private struct Ban: Sendable, CustomTestStringConvertible {
 /// Everything that the simulator must be able to run on its own thread and clock.
 private let belowTheShells = [
   "Sources/Nostr", "Sources/NostrCrypto", "Sources/SyncCore", "Sources/EventLog",
-  "Sources/HotCache", "Sources/SyncEngine", "Sources/RelayServer",
+  "Sources/HotCache", "Sources/SearchStore", "Sources/SyncEngine", "Sources/RelayServer",
 ]
 
 private let everywhere = ["Sources", "Simulations", "Migrations", "Tests"]

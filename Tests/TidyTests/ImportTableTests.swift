@@ -11,8 +11,11 @@ private let table: [String: Set<String>] = [
     "Nostr", "NostrCrypto", "SyncCore", "Platform", "Migrations", "CSQLite", "Glibc",
   ],
   "Sources/HotCache": ["Nostr", "SyncCore", "EventLog", "Platform", "CLMDB", "Glibc"],
+  "Sources/SearchStore": [
+    "Nostr", "SyncCore", "EventLog", "HotCache", "Platform", "CSQLite", "Glibc",
+  ],
   "Sources/SyncEngine": [
-    "Nostr", "NostrCrypto", "SyncCore", "EventLog", "HotCache", "Platform", "Glibc",
+    "Nostr", "NostrCrypto", "SyncCore", "EventLog", "HotCache", "SearchStore", "Platform", "Glibc",
   ],
   "Sources/RelayServer": [
     "Nostr", "NostrCrypto", "SyncCore", "EventLog", "HotCache", "Platform", "Glibc",
@@ -22,8 +25,9 @@ private let table: [String: Set<String>] = [
   ],
   "Sources/Skep": ["SyncEngine", "SyncCore", "RelaySocket", "NostrCrypto", "Nostr"],
   "Sources/skep": [
-    "SyncEngine", "RelayServer", "RelaySocket", "HotCache", "EventLog", "NostrCrypto", "Nostr",
-    "SyncCore", "Platform", "CEdit", "Foundation", "Glibc",
+    "SyncEngine", "RelayServer", "RelaySocket", "SearchStore", "HotCache", "EventLog",
+    "NostrCrypto",
+    "Nostr", "SyncCore", "Platform", "CEdit", "Foundation", "Glibc",
   ],
   "Migrations": [],
   "Simulations/Kit": [

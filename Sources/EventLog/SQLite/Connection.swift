@@ -5,8 +5,8 @@ import Glibc
 ///
 /// It is used by one thread at a time: the writer's by its actor, a reader's under the reader's
 /// lock. Nothing in here waits for anything but SQLite.
-final class Connection {
-  let path: String
+package final class Connection {
+  package let path: String
   private let handle: OpaquePointer
   private var statements: [String: Statement] = [:]
   private var isOpen = true
@@ -14,7 +14,7 @@ final class Connection {
   /// - Parameters:
   ///   - name: The path, or a URI where `flags` allow one.
   ///   - path: The path, for messages.
-  init(
+  package init(
     name: String, path: String, flags: Int32, vfs: String?, busyMilliseconds: Int32
   ) throws(LogError) {
     self.path = path
@@ -33,7 +33,7 @@ final class Connection {
 
   deinit { close() }
 
-  func close() {
+  package func close() {
     guard isOpen else { return }
     isOpen = false
     for statement in statements.values { statement.finalize() }
@@ -42,7 +42,7 @@ final class Connection {
   }
 
   /// Runs any number of statements without parameters, ignoring their rows.
-  func execute(_ sql: String) throws(LogError) {
+  package func execute(_ sql: String) throws(LogError) {
     let code = sqlite3_exec(handle, sql, nil, nil, nil)
     guard code == SQLITE_OK else { throw error(code) }
   }
@@ -56,7 +56,7 @@ final class Connection {
   }
 
   /// The prepared statement of `sql`, made once. Whoever steps it resets it.
-  func statement(_ sql: String) throws(LogError) -> Statement {
+  package func statement(_ sql: String) throws(LogError) -> Statement {
     if let known = statements[sql] { return known }
     var made: OpaquePointer?
     let code = sqlite3_prepare_v3(
@@ -69,7 +69,7 @@ final class Connection {
 
   /// Runs a statement that gives no rows, and tells how many rows it changed.
   @discardableResult
-  func run(_ sql: String, _ values: [SQLValue] = []) throws(LogError) -> Int {
+  package func run(_ sql: String, _ values: [SQLValue] = []) throws(LogError) -> Int {
     let statement = try statement(sql)
     defer { statement.reset() }
     statement.bind(values)
@@ -78,7 +78,7 @@ final class Connection {
   }
 
   /// Runs a statement and gives what `body` makes of each row.
-  func rows<Row>(
+  package func rows<Row>(
     _ sql: String, _ values: [SQLValue] = [], _ body: (Statement) throws(LogError) -> Row
   ) throws(LogError) -> [Row] {
     let statement = try statement(sql)
@@ -90,7 +90,7 @@ final class Connection {
   }
 
   /// Runs a statement and gives what `body` makes of its first row.
-  func first<Row>(
+  package func first<Row>(
     _ sql: String, _ values: [SQLValue] = [], _ body: (Statement) throws(LogError) -> Row
   ) throws(LogError) -> Row? {
     let statement = try statement(sql)
@@ -100,11 +100,11 @@ final class Connection {
   }
 
   /// The number in the first column of the first row, 0 where there is none.
-  func number(_ sql: String, _ values: [SQLValue] = []) throws(LogError) -> Int64 {
+  package func number(_ sql: String, _ values: [SQLValue] = []) throws(LogError) -> Int64 {
     try first(sql, values) { $0.int(0) } ?? 0
   }
 
-  var changes: Int { Int(sqlite3_changes64(handle)) }
+  package var changes: Int { Int(sqlite3_changes64(handle)) }
 
   var lastRow: Int64 { sqlite3_last_insert_rowid(handle) }
 
@@ -121,7 +121,7 @@ final class Connection {
 
   /// Folds what is in the write-ahead log into the main file and cuts it to nothing; false where a
   /// reader is in the way.
-  func checkpoint() -> Bool {
+  package func checkpoint() -> Bool {
     sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil) == SQLITE_OK
   }
 

@@ -1,8 +1,8 @@
 import CSQLite
-import Nostr
+package import Nostr
 
 /// A value bound to a statement where speed does not matter.
-enum SQLValue {
+package enum SQLValue {
   case null
   case int(Int64)
   case text(Text)
@@ -21,7 +21,7 @@ enum SQLValue {
 
 /// One prepared statement. Columns and parameters are told by number: columns from 0, parameters
 /// from 1, as SQLite has it.
-final class Statement {
+package final class Statement {
   let handle: OpaquePointer
   private let database: OpaquePointer
 
@@ -33,7 +33,7 @@ final class Statement {
   func finalize() { sqlite3_finalize(handle) }
 
   /// Ends the current run, and with it the read that it holds open.
-  func reset() { sqlite3_reset(handle) }
+  package func reset() { sqlite3_reset(handle) }
 
   // MARK: Parameters
 
@@ -62,21 +62,21 @@ final class Statement {
   }
 
   /// Binds bytes that stay where they are until the statement was stepped.
-  func bindStatic(blob bytes: UnsafeRawBufferPointer, at index: Int32) {
+  package func bindStatic(blob bytes: UnsafeRawBufferPointer, at index: Int32) {
     withNonNull(bytes) { base in
       skep_sqlite3_bind_blob_static(handle, index, base, Int32(bytes.count))
     }
   }
 
   /// Binds UTF-8 that stays where it is until the statement was stepped. A NUL does not end it.
-  func bindStatic(text bytes: UnsafeRawBufferPointer, at index: Int32) {
+  package func bindStatic(text bytes: UnsafeRawBufferPointer, at index: Int32) {
     withNonNull(bytes) { base in
       skep_sqlite3_bind_text_static(
         handle, index, base.assumingMemoryBound(to: CChar.self), Int32(bytes.count))
     }
   }
 
-  func bind(_ number: Int64, at index: Int32) { sqlite3_bind_int64(handle, index, number) }
+  package func bind(_ number: Int64, at index: Int32) { sqlite3_bind_int64(handle, index, number) }
 
   func bindNull(at index: Int32) { sqlite3_bind_null(handle, index) }
 
@@ -94,7 +94,7 @@ final class Statement {
   // MARK: Running
 
   /// Goes to the next row; false: there is none.
-  func step() throws(LogError) -> Bool {
+  package func step() throws(LogError) -> Bool {
     switch sqlite3_step(handle) {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false
@@ -104,7 +104,7 @@ final class Statement {
 
   // MARK: Columns
 
-  func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+  package func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
@@ -122,7 +122,7 @@ final class Statement {
     return body(UnsafeRawBufferPointer(start: base, count: base == nil ? 0 : count))
   }
 
-  func bytes(_ column: Int32) -> [UInt8] { withBytes(column) { Array($0) } }
+  package func bytes(_ column: Int32) -> [UInt8] { withBytes(column) { Array($0) } }
 
   func text(_ column: Int32) -> Text { Text(utf8: bytes(column)) }
 

@@ -1,4 +1,4 @@
-import EventLog
+package import EventLog
 import Nostr
 import SyncCore
 
@@ -7,7 +7,7 @@ import SyncCore
 /// It decides what a row is about, and nothing else: whether an edit counts, whether a message was
 /// deleted, which version is current is judged when a row is read, by the rules in `Views`. So the
 /// rows are a set, and the set is the same for any order of the same events.
-enum EntryFold {
+package enum EntryFold {
   /// Raised whenever rows of the same log would differ; a cache of another version is rebuilt.
   static let version: UInt32 = 3
 
@@ -29,7 +29,7 @@ enum EntryFold {
   }
 
   /// A mark of what an entry is, kept with the watermark.
-  static func mark(_ entry: LogEntry) -> UInt64 {
+  package static func mark(_ entry: LogEntry) -> UInt64 {
     switch entry.body {
     case .event(let logged): logged.event.id.bytes.prefix
     case .fact(let fact): StableHash.value("\(fact)".utf8)

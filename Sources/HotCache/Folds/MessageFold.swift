@@ -1,4 +1,4 @@
-import Nostr
+package import Nostr
 
 /// The kinds that are rows of a timeline or a thread.
 enum MessageKinds {
@@ -26,7 +26,7 @@ extension Event {
   ///
   /// Kind 40002 is a message where Buzz runs; older clients gave it to what lies over a message: an
   /// `e` without a marker, and an object as content.
-  var isMessage: Bool {
+  package var isMessage: Bool {
     guard MessageKinds.rows.contains(kind) else { return false }
     guard kind == .messageV2, content.utf8.first == UInt8(ascii: "{"),
       tags.contains(where: { $0.letter == UInt8(ascii: "e") && $0.count == 2 })

@@ -11,11 +11,11 @@ import Glibc
 ///
 /// The file is locked as long as a writer lives: a second writer is turned away, and a reader that
 /// finds the lock held may trust the file, since that writer has checked it.
-final class Seal: Sendable {
+package final class Seal: Sendable {
   private let descriptor: Int32
   private let dataPath: String
 
-  enum Opening: Sendable {
+  package enum Opening: Sendable {
     case opened(Seal)
     /// Another process, or another part of this one, is writing.
     case inUse(byThisProcess: Bool)
@@ -29,16 +29,16 @@ final class Seal: Sendable {
 
   deinit { Glibc.close(descriptor) }
 
-  /// Takes the seal of a folder for writing.
-  static func openForWriting(folder: String) -> Opening {
-    let descriptor = open(path(of: folder), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+  /// Takes the seal of a data file for writing.
+  package static func openForWriting(data: String, seal: String) -> Opening {
+    let descriptor = open(seal, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { return .unavailable(lastError()) }
     guard lockExclusively(descriptor) else {
       let isOurs = Record.read(descriptor)?.process == UInt64(getpid())
       Glibc.close(descriptor)
       return .inUse(byThisProcess: isOurs)
     }
-    return .opened(Seal(descriptor: descriptor, dataPath: folder + "/data.mdb"))
+    return .opened(Seal(descriptor: descriptor, dataPath: data))
   }
 
   /// Readers hold the lock for the moment of their check, so one refusal proves nothing.
@@ -51,17 +51,17 @@ final class Seal: Sendable {
   }
 
   /// What a reader may conclude about the data file of a folder.
-  enum Reading: Sendable {
+  package enum Reading: Sendable {
     case trusted(writerLives: Bool)
     case doubtful
     /// This process writes there, and one process must not open one environment twice.
     case ours
   }
 
-  static func checkForReading(folder: String) -> Reading {
-    let descriptor = open(path(of: folder), O_RDONLY | O_CLOEXEC)
+  package static func checkForReading(data: String, seal path: String) -> Reading {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return .doubtful }
-    let seal = Seal(descriptor: descriptor, dataPath: folder + "/data.mdb")
+    let seal = Seal(descriptor: descriptor, dataPath: data)
     if flock(descriptor, LOCK_SH | LOCK_NB) == 0 {
       return seal.matchesData ? .trusted(writerLives: false) : .doubtful
     }
@@ -70,7 +70,7 @@ final class Seal: Sendable {
   }
 
   /// Whether the data file is the one that was noted last.
-  var matchesData: Bool {
+  package var matchesData: Bool {
     guard let record = Record.read(descriptor), let state = FileState(dataPath) else {
       return false
     }
@@ -79,7 +79,7 @@ final class Seal: Sendable {
 
   /// Takes over a seal: a data file that matches is noted again under this process, and false
   /// means that it must not be opened.
-  func takeOver() -> Bool {
+  package func takeOver() -> Bool {
     let matches = matchesData
     if matches, let record = Record.read(descriptor) {
       note(isSynced: record.isSynced)
@@ -90,7 +90,7 @@ final class Seal: Sendable {
   }
 
   /// Notes the data file as it is now.
-  func note(isSynced: Bool) {
+  package func note(isSynced: Bool) {
     guard let state = FileState(dataPath) else { return }
     let mark = StableHash.value(
       [state.size, state.seconds, state.nanoseconds].flatMap { word in
@@ -115,8 +115,6 @@ final class Seal: Sendable {
 
   /// `UTIME_OMIT`, a macro that is not imported: leave that time alone.
   private static let omitted = (1 << 30) - 2
-
-  private static func path(of folder: String) -> String { folder + "/seal" }
 
   private static func lastError() -> String {
     strerror(errno).map { String(cString: $0) } ?? "error \(errno)"

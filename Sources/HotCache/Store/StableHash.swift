@@ -1,7 +1,7 @@
 /// Hashes that are the same in every process and on every machine, because they are written down.
 ///
 /// Swift's own `Hasher` is seeded per process and can be used for neither keys nor checksums.
-enum StableHash {
+package enum StableHash {
   /// SipHash-1-3 of `bytes`. Long tag values stand in index keys as this; the real value is
   /// compared whenever a row is read, so a collision costs a read and never an answer.
   static func value(_ bytes: UnsafeRawBufferPointer, salt: UInt64 = 0) -> UInt64 {
@@ -18,7 +18,7 @@ enum StableHash {
     return state.finish()
   }
 
-  static func value(_ bytes: some Collection<UInt8>, salt: UInt64 = 0) -> UInt64 {
+  package static func value(_ bytes: some Collection<UInt8>, salt: UInt64 = 0) -> UInt64 {
     let hashed = bytes.withContiguousStorageIfAvailable {
       value(UnsafeRawBufferPointer($0), salt: salt)
     }

@@ -164,6 +164,14 @@ public struct CacheSnapshot: ~Copyable {
     }
   }
 
+  /// The message whose shown text stands at a place of the log, in its own event or an edit's; nil
+  /// where that text is not what the message says now, or the message is not to be seen.
+  public func found(at sequence: LogSequence, now: Timestamp) throws(CacheError) -> FoundMessage? {
+    try answer { () throws(StoreError) in
+      try reading.found(at: UInt64(clamping: sequence.number), now: now)
+    }
+  }
+
   // MARK: Queries
 
   /// Where the log has the events that match any of the filters, newest first, ties to the lowest

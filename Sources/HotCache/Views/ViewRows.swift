@@ -117,6 +117,16 @@ public struct ReactionRow: Sendable, Hashable {
   public let isMine: Bool
 }
 
+/// A message that full-text search has found, as it reads now.
+public struct FoundMessage: Sendable, Hashable {
+  public let id: EventID
+  public let group: Text?
+  public let author: PublicKey
+  public let createdAt: Timestamp
+  public let kind: EventKind
+  public let text: Text
+}
+
 /// A reaction of one's own.
 public struct OwnReaction: Sendable, Hashable {
   public let id: EventID

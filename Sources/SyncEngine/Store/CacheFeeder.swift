@@ -2,15 +2,18 @@ import EventLog
 import HotCache
 import SyncCore
 
-/// Keeps the cache caught up with the log.
+/// Keeps what is derived from the log, the cache or the words, caught up with it.
 ///
 /// It is told the head after every commit and pulls what is missing; several tellings while it
-/// works are one. What goes wrong in the cache stays here: ingest never waits for it to get well.
+/// works are one. What goes wrong there stays here: ingest never waits for it to get well.
 actor CacheFeeder {
-  private let cache: HotCache
+  typealias CatchUp = @Sendable (_ limit: Int) async throws(CacheError) -> LogSequence
+
+  private let name: String
+  private let catchUp: CatchUp
+  /// Called whenever it has caught up.
+  private let rested: @Sendable () async -> Void
   private let tasks: any TaskSpawner
-  /// Moves a cache that went into memory back onto the disk.
-  private let restoring: Chore
   private var target = LogSequence.start
   private var applied = LogSequence.start
   private var isRunning = false
@@ -27,10 +30,14 @@ actor CacheFeeder {
   /// Entries folded between two looks at what else there is to do.
   private static let step = 4000
 
-  init(cache: HotCache, tasks: any TaskSpawner, restoring: Chore) {
-    self.cache = cache
+  init(
+    _ name: String, tasks: any TaskSpawner, catchUp: @escaping CatchUp,
+    rested: @escaping @Sendable () async -> Void = {}
+  ) {
+    self.name = name
     self.tasks = tasks
-    self.restoring = restoring
+    self.catchUp = catchUp
+    self.rested = rested
   }
 
   /// Tells that the log reaches to `head`, and returns at once.
@@ -38,7 +45,7 @@ actor CacheFeeder {
     target = max(target, head)
     guard applied < target, !isRunning, !isClosed else { return }
     isRunning = true
-    work = tasks.spawn("cache feeder") { [weak self] in await self?.run() }
+    work = tasks.spawn(name) { [weak self] in await self?.run() }
   }
 
   /// Returns once the cache holds everything up to `sequence`, or cannot get there.
@@ -60,7 +67,7 @@ actor CacheFeeder {
   private func run() async {
     while applied < target && !isClosed {
       do throws(CacheError) {
-        let reached = try await cache.catchUp(limit: Self.step)
+        let reached = try await catchUp(Self.step)
         failure = nil
         // No step forward means that the log has nothing more to give.
         if reached <= applied { break }
@@ -71,7 +78,7 @@ actor CacheFeeder {
         break
       }
     }
-    if case .degraded = cache.views.state { await restoring.arm() }
+    await rested()
     isRunning = false
     release { _ in true }
   }

@@ -4,6 +4,7 @@ public import HotCache
 public import Nostr
 public import NostrCrypto
 import Platform
+public import SearchStore
 public import SyncCore
 
 /// Where the stores of a community do their blocking work: threads of their own in the program,
@@ -11,15 +12,20 @@ public import SyncCore
 public struct StoreExecutors: Sendable {
   public let log: any SerialExecutor
   public let cache: any SerialExecutor
+  /// Nil: no words are collected, and searching collects them when it is asked for.
+  public let search: (any SerialExecutor)?
 
-  public init(log: any SerialExecutor, cache: any SerialExecutor) {
+  public init(
+    log: any SerialExecutor, cache: any SerialExecutor, search: (any SerialExecutor)? = nil
+  ) {
     self.log = log
     self.cache = cache
+    self.search = search
   }
 
   /// A thread for each.
   public static func threads() -> StoreExecutors {
-    StoreExecutors(log: ThreadExecutor(), cache: ThreadExecutor())
+    StoreExecutors(log: ThreadExecutor(), cache: ThreadExecutor(), search: ThreadExecutor())
   }
 }
 
@@ -31,7 +37,10 @@ public final class CommunityStore: Sendable {
   public let folder: String
   public let log: EventLog
   public let cache: HotCache
+  /// The words of every message; nil where none are collected.
+  public let search: SearchIndex?
   private let feeder: CacheFeeder
+  private let searchFeeder: CacheFeeder?
   private let checkpoint: Chore
   private let restoring: Chore
   private let lock: Lock<FolderLock?>
@@ -40,18 +49,20 @@ public final class CommunityStore: Sendable {
 
   static let logName = "log.sqlite"
   static let cacheName = "cache"
+  public static let searchName = "search.sqlite"
 
   public var reader: LogReader { log.reader }
 
   public var views: CacheViews { cache.views }
 
   private init(
-    folder: String, log: EventLog, cache: HotCache, lock: FolderLock, clock: any SyncClock,
-    tasks: any TaskSpawner, limits: Limits
+    folder: String, log: EventLog, cache: HotCache, search: SearchIndex?, lock: FolderLock,
+    clock: any SyncClock, tasks: any TaskSpawner, limits: Limits
   ) {
     self.folder = folder
     self.log = log
     self.cache = cache
+    self.search = search
     self.lock = Lock(lock)
     checking =
       log.isSound
@@ -76,7 +87,16 @@ public final class CommunityStore: Sendable {
     ) { [weak cache] in
       if let cache { await Self.restore(cache) } else { true }
     }
-    feeder = CacheFeeder(cache: cache, tasks: tasks, restoring: restoring)
+    let restoring = restoring
+    feeder = CacheFeeder(
+      "cache feeder", tasks: tasks,
+      catchUp: { limit throws(CacheError) in try await cache.catchUp(limit: limit) },
+      rested: { if case .degraded = cache.views.state { await restoring.arm() } })
+    searchFeeder = search.map { search in
+      CacheFeeder(
+        "search feeder", tasks: tasks,
+        catchUp: { limit throws(CacheError) in try await search.catchUp(limit: limit) })
+    }
   }
 
   /// Opens the community in `folder`, or makes it where the folder is empty or missing. The cache
@@ -96,11 +116,15 @@ public final class CommunityStore: Sendable {
         directory: folder + "/" + cacheName, log: log.reader, executor: executors.cache,
         options: cacheOptions)
       let store = CommunityStore(
-        folder: folder, log: log, cache: cache, lock: lock, clock: clock, tasks: tasks,
-        limits: limits)
+        folder: folder, log: log, cache: cache,
+        search: executors.search.map { executor in
+          SearchIndex(path: folder + "/" + searchName, log: log.reader, executor: executor)
+        },
+        lock: lock, clock: clock, tasks: tasks, limits: limits)
       cache.views.watch(with: clock)
       try store.loadBlocks()
       await store.feeder.ring(try log.reader.head())
+      await store.searchFeeder?.ring(try log.reader.head())
       return store
     } catch {
       throw StoreError.log(error)
@@ -190,6 +214,29 @@ public final class CommunityStore: Sendable {
     try await log.confirmSound()
   }
 
+  /// Returns once everything up to `sequence` can be found by its words.
+  public func searchable(to sequence: LogSequence) async { await searchFeeder?.reach(sequence) }
+
+  /// The messages that say this now, newest first.
+  public func find(
+    _ query: SearchQuery, now: Timestamp
+  ) async throws(CacheError) -> [FoundMessage] {
+    let head = (try? reader.head()) ?? .start
+    await caughtUp(to: head)
+    guard let search else {
+      return try SearchReader.openInMemory(log: reader).find(query, in: views, now: now)
+    }
+    await searchable(to: head)
+    do throws(CacheError) {
+      return try search.views.find(query, in: views, now: now)
+    } catch .damaged {
+      // Both are made anew at their next turn.
+      try await cache.catchUp()
+      try await search.catchUp()
+      return try search.views.find(query, in: views, now: now)
+    }
+  }
+
   /// Why the cache could not be brought up to date, if it could not.
   public func cacheFailure() async -> CacheError? { await feeder.failure }
 
@@ -209,6 +256,7 @@ public final class CommunityStore: Sendable {
 
   private func wrote(_ head: LogSequence) async {
     await feeder.ring(head)
+    await searchFeeder?.ring(head)
     await checkpoint.postpone()
   }
 
@@ -237,7 +285,9 @@ public final class CommunityStore: Sendable {
     await checkpoint.close()
     await restoring.close()
     await feeder.close()
+    await searchFeeder?.close()
     await cache.close()
+    await search?.close()
     await log.close()
     lock.withLock { $0 = nil }
   }

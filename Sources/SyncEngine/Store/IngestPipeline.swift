@@ -120,6 +120,8 @@ public struct IngestPipeline: Sendable {
     let progress = try result.get()
     if Task.isCancelled { throw .cancelled }
     await store.caughtUp()
+    // The pipeline's promise: what was taken in can also be found by its words.
+    if let head = try? store.reader.head() { await store.searchable(to: head) }
     do throws(LogError) {
       if let damage = await store.logDamage() { throw damage }
       try await store.log.checkpoint()
@@ -232,7 +234,9 @@ public struct IngestPipeline: Sendable {
         progress.add(block, result)
         for line in block.rejected { observer.rejected(line) }
         observer.progress(progress)
-        await store.caughtUp(to: LogSequence(result.head.number - limits.cacheLag))
+        let due = LogSequence(result.head.number - limits.cacheLag)
+        await store.caughtUp(to: due)
+        await store.searchable(to: due)
         if let damage = await store.logDamage() { throw damage }
       }
       return .success(progress)

@@ -19,6 +19,7 @@ enum ChatLine: Equatable {
   case edit(MessageReference, String)
   case delete(MessageReference)
   case activity
+  case search(String)
   case block(String?)
   case unblock(String)
   case outbox
@@ -51,6 +52,7 @@ enum ChatLine: Equatable {
     case .edit: "edit"
     case .delete: "delete"
     case .activity: "activity"
+    case .search: "search"
     case .block: "block"
     case .unblock: "unblock"
     case .outbox: "outbox"

@@ -12,6 +12,7 @@ enum ChatLineParser {
     ("history", "[N] [--before #n]", "shows messages of the open channel"),
     ("thread", "#n", "shows a message and its replies"),
     ("activity", "", "shows who named you, answered you, or reacted to what you wrote"),
+    ("search", "TEXT", "finds messages by the beginnings of words, or by \"phrases\""),
     ("show", "#n", "shows the event as it was signed"),
     ("members", "", "lists the members of the open channel"),
     ("profile", "[NAME]", "shows what somebody says about themselves"),
@@ -87,6 +88,7 @@ enum ChatLineParser {
       return .edit(target, try rest(name, &words, "the new text"))
     case "delete": return .delete(try reference(name, &words))
     case "activity": return .activity
+    case "search": return .search(try rest(name, &words, "what to look for"))
     case "block": return .block(words.rest().map(\.text))
     case "unblock": return .unblock(try rest(name, &words, "a name or a key"))
     default: return try sessionCommand(name, &words)

@@ -1,6 +1,7 @@
 import EventLog
 import HotCache
 import Nostr
+import SearchStore
 import SyncCore
 import SyncEngine
 
@@ -164,6 +165,30 @@ extension ChatSession {
       try output.write(
         ChatRows.activity(row, number: number, name: names[row.author]),
         [output.rendering.activity(row, number: number, name: names[row.author])])
+    }
+  }
+
+  // MARK: Search
+
+  private static let foundMax = 50
+
+  func search(_ words: String) async throws {
+    let query = SearchQuery(Text(words), limit: Self.foundMax)
+    guard query.isSearchable else {
+      throw ChatFailure("syntax", "there is no letter or number to look for in this text")
+    }
+    let (time, viewer) = (now, me)
+    let found = try await store.find(query, now: time)
+    let rows = try await read { view throws(CacheError) in
+      var rows: [MessageRow] = []
+      for message in found {
+        if let row = try view.message(message.id, now: time, me: viewer) { rows.append(row) }
+      }
+      return rows
+    }
+    if rows.isEmpty { try output.say("nothing is found") }
+    for shown in try await shown(rows) {
+      try output.write(ChatRows.message(shown), output.rendering.message(shown))
     }
   }
 

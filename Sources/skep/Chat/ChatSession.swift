@@ -149,6 +149,7 @@ final class ChatSession {
     case .edit(let target, let text): try await edit(target, text)
     case .delete(let target): try await delete(target)
     case .activity: try await listActivity()
+    case .search(let words): try await search(words)
     case .block(let name): try await block(name)
     case .unblock(let name): try await unblock(name)
     case .channels: try await listChannels()

@@ -3,7 +3,8 @@ enum CommandTable {
   static let all: [any Command.Type] = [
     MirrorCommand.self, JoinCommand.self, SyncCommand.self, RelayCommand.self, KeyCommand.self,
     ChatCommand.self,
-    StatusCommand.self, OutboxCommand.self, QueryCommand.self, ImportCommand.self,
+    StatusCommand.self, OutboxCommand.self, QueryCommand.self, SearchCommand.self,
+    ImportCommand.self,
     ExportCommand.self, VerifyCommand.self, ServeCommand.self, DemoRelayCommand.self,
     DoctorCommand.self, BenchCommand.self,
   ]

@@ -86,7 +86,9 @@ struct ReadingCommunity {
 
   /// The cache as it stands; what it lacks is folded in memory.
   func views() throws -> CacheViews {
-    try CacheReader.open(directory: folder.cachePath, log: log)
+    let views = try CacheReader.open(directory: folder.cachePath, log: log)
+    views.setBlocked(try Blocks(log).keys)
+    return views
   }
 
   /// Whether a process is at work here that may send something.
