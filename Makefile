@@ -63,7 +63,7 @@ fuzz: setup ## runs each fuzz target for SECONDS_A_TARGET seconds
 	@$(quiet) fuzz Tests/Fuzz/run.sh $(SECONDS_A_TARGET)
 
 bench: release ## runs the benchmarks
-	@$(binary) bench import
+	@$(binary) bench import rebuild page export size
 
 coverage: setup ## measures which lines the tests reach
 	@$(quiet) coverage $(SWIFT) test --disable-xctest --enable-code-coverage --scratch-path .build-coverage

@@ -50,6 +50,8 @@ final class CacheFolder: Sendable {
 
   /// Opens what is there, if it is as it was left; a second value says why it was thrown away.
   func open() throws(StoreError) -> (store: LMDBStore, discarded: String?) {
+    // Left over where a rebuild was cut short.
+    if access(next, F_OK) == 0 { removeNext() }
     let hadData = access(path + "/data.mdb", F_OK) == 0
     if seal.takeOver() {
       do throws(StoreError) {
@@ -72,6 +74,40 @@ final class CacheFolder: Sendable {
     }
     return try openEnvironment()
   }
+
+  /// Fresh files beside those in use, to be filled while readers keep what there is.
+  func prepareNext() throws(StoreError) -> LMDBStore {
+    removeNext()
+    guard mkdir(next, 0o700) == 0 || errno == EEXIST else {
+      throw .unavailable("\(next) cannot be made: \(Self.lastError())")
+    }
+    return LMDBStore(
+      environment: try LMDBEnvironment(
+        path: next, access: .writing, mapBytes: options.mapBytes,
+        mapBytesMax: options.mapBytesMax))
+  }
+
+  /// Puts the files that were filled in the place of those in use, which live on for whoever still
+  /// reads them.
+  ///
+  /// The lock file goes first: a process that opens in between reads the old data, which nobody
+  /// changes any more.
+  func promoteNext() throws(StoreError) {
+    for name in Self.names.reversed() {
+      guard rename(next + name, path + name) == 0 else {
+        throw .unavailable("\(next)\(name) cannot be moved: \(Self.lastError())")
+      }
+    }
+    rmdir(next)
+    seal.note(isSynced: false)
+  }
+
+  func removeNext() {
+    for name in Self.names { unlink(next + name) }
+    rmdir(next)
+  }
+
+  private var next: String { path + "/next" }
 
   /// Makes room; what cannot be removed now is thrown away by the next opening.
   func removeFiles() {

@@ -86,11 +86,48 @@ public actor HotCache {
     return LogSequence(Int64(meta.applied))
   }
 
-  /// Throws the rows away and folds the whole log again.
+  /// Folds the whole log again, into files beside those in use; readers keep what there is until the
+  /// new ones hold everything.
   public func rebuild() throws(CacheError) {
     guard !isClosed else { throw .unavailable("it is closed") }
-    startAnew("asked for")
+    do throws(StoreError) {
+      guard let folder, views.state == .ok, !views.isDoubted else {
+        throw .unavailable("there is nothing that readers could keep")
+      }
+      try rebuildBeside(folder)
+    } catch {
+      startAnew("asked for")
+    }
     try catchUp()
+  }
+
+  private func rebuildBeside(_ folder: CacheFolder) throws(StoreError) {
+    let filled = try folder.prepareNext()
+    do throws(StoreError) {
+      var next = CacheMeta(logID: meta.logID, foldVersion: EntryFold.version)
+      var batch = RowBatch()
+      while true {
+        let entries: [LogEntry]
+        do throws(CacheError) {
+          entries = try source.entries(
+            after: LogSequence(Int64(next.applied)), limit: options.batchEntries)
+        } catch {
+          throw .unavailable("\(error)")
+        }
+        guard !entries.isEmpty else { break }
+        try Self.fold(entries, &batch, into: filled, nil, &next)
+      }
+      try folder.promoteNext()
+      let old = store
+      use(filled, .ok)
+      meta = next
+      // Readers of the old files finish; new ones find the new store.
+      old.close()
+    } catch {
+      filled.close()
+      folder.removeNext()
+      throw error
+    }
   }
 
   /// Fills fresh files, `limit` entries a call, to which a cache that works in memory moves once

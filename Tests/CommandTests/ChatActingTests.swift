@@ -111,3 +111,20 @@ import Testing
     #expect(try skep.run("search", "nothing-says-this-word", "--json").text.isEmpty)
   }
 }
+
+/// The benchmarks that nothing else runs, on very little.
+@Suite struct BenchCommandTests {
+  @Test func `every benchmark of the stores gives a figure and its limit`() throws {
+    let skep = try SkepProcess()
+    let rows = try skep.run(
+      "bench", "rebuild", "page", "export", "size", "--events", "3000", "--json"
+    ).rows()
+    #expect(rows.map { $0["name"] as? String } == ["rebuild", "page", "export", "size"])
+    for row in rows {
+      #expect((row["value"] as? Double ?? 0) > 0, "\(row)")
+      #expect((row["limit"] as? Double ?? 0) > 0, "\(row)")
+    }
+    #expect((rows[3]["cache_ratio"] as? Double ?? 9) < 1.5)
+    #expect((rows[3]["log_ratio"] as? Double ?? 9) < 1.5)
+  }
+}

@@ -1,3 +1,4 @@
+import EventLog
 import Nostr
 import Testing
 
@@ -104,6 +105,95 @@ struct HostileTests {
       #expect(try view.timeline("g", now: noon).map(\.id) == events.map(\.id))
       let page = try view.timeline("g", .before(events[5].position), limit: 2, now: noon)
       #expect(page.map(\.id) == [events[3].id, events[4].id])
+    }
+  }
+
+  @Test func `a message with a thousand e tags threads by its markers alone and is found by each`()
+    throws
+  {
+    let others = (0..<1000).map { message("\($0)", by: 2, at: Int64($0)) }
+    let marked = ["e", others[500].id.hex, "", "reply"]
+    let many = message("many", at: 5000, others.map { ["e", $0.id.hex] } + [marked])
+    let liked = event(7, by: 3, at: 6000, others.map { ["e", $0.id.hex] }, "+")
+    try views(others + [many, liked]).read { view throws(CacheError) in
+      #expect(try view.thread(others[500].id, now: noon).map(\.text) == ["many"])
+      #expect(try view.message(others[999].id, now: noon)?.reactions.map(\.count) == [1])
+      #expect(try view.message(others[0].id, now: noon)?.reactions.isEmpty == true)
+      let filter = Filter(tags: [UInt8(ascii: "e"): [Text(others[7].id.hex)]])
+      #expect(try view.query([filter], now: noon).count == 2)
+    }
+  }
+
+  @Test func `a chain of three thousand replies is one flat thread, counted up to the bound`()
+    throws
+  {
+    let root = message("root", at: 1)
+    var chain = [root]
+    for depth in 1...3000 {
+      chain.append(reply("\(depth)", to: chain[depth - 1], root: root, by: 2, at: Int64(depth + 1)))
+    }
+    try views(chain).read { view throws(CacheError) in
+      let row = try view.message(root.id, now: noon)
+      #expect(row?.replies == ViewLimits.repliesMax)
+      let page = try view.thread(root.id, limit: 50, now: noon)
+      #expect(page.map(\.text) == (2951...3000).map { Text("\($0)") })
+      #expect(try view.message(chain[3000].id, now: noon)?.replyTo == chain[2999].id)
+      #expect(try view.timeline("g", now: noon).map(\.text) == ["root"])
+    }
+  }
+
+  @Test func `a roster of a hundred thousand is counted whole, and one's own place in it is known`()
+    throws
+  {
+    func key(_ number: Int) -> PublicKey {
+      PublicKey(
+        Bytes32((0..<32).map { $0 < 4 ? UInt8(truncatingIfNeeded: number >> (8 * $0)) : 9 })
+          ?? .zero)
+    }
+    let people = (0..<100_000).map { ["p", key($0).hex] }
+    let log = ArrayLog()
+    log.append(
+      [
+        event(39000, by: relayKey, at: 1, [["d", "g"]]),
+        event(39002, by: relayKey, at: 2, [["d", "g"]] + people, id: 77),
+      ], from: relayA)
+    log.append(.fact(.relaySelf(relayA, relayKey)))
+    try views(log).read { view throws(CacheError) in
+      let group = try view.group("g", now: noon, me: key(99_999))
+      #expect(group?.members == 100_000)
+      #expect(group?.isMember == true)
+      #expect(try view.group("g", now: noon, me: key(100_000))?.isMember == false)
+    }
+  }
+
+  @Test func `a profile that is no JSON is a seen one without names`() throws {
+    let contents = [
+      "", "not JSON", "[]", "{\"name\":5}", "{\"name\":\"\u{200b}\"}", "{\"name\":\"a\"} x",
+    ]
+    for (number, content) in contents.enumerated() {
+      let old = event(0, by: 1, at: 1, [], "{\"name\":\"old\"}")
+      let events = [old, event(0, by: 1, at: 2, [], content)]
+      try views(events).read { view throws(CacheError) in
+        let profile = try view.profile(person(1), now: noon)
+        #expect(profile?.createdAt == 2)
+        #expect(profile?.shownName == (number == 4 ? "\u{200b}" : nil))
+        #expect(try view.profiles(named: "old", now: noon).isEmpty)
+      }
+    }
+  }
+
+  @Test func `group state with two d tags is about the first alone`() throws {
+    let log = ArrayLog()
+    log.append(
+      [event(39000, by: relayKey, at: 1, [["d", "one"], ["d", "two"], ["name", "N"]])], from: relayA
+    )
+    log.append(
+      [event(39000, by: relayKey, at: 2, [["d"], ["d", "two"], ["name", "Bare"]])], from: relayA)
+    log.append(.fact(.relaySelf(relayA, relayKey)))
+    try views(log).read { view throws(CacheError) in
+      #expect(try view.group("one", now: noon)?.name == "N")
+      #expect(try view.group("two", now: noon) == nil)
+      #expect(try view.group("", now: noon)?.name == "Bare")
     }
   }
 }

@@ -3,8 +3,8 @@ import Nostr
 
 /// One read transaction. Bytes are copied out before it ends.
 final class LMDBSnapshot: StoreSnapshot {
-  private let transaction: OpaquePointer
-  private let tables: LMDBEnvironment.Tables
+  let transaction: OpaquePointer
+  let tables: LMDBEnvironment.Tables
   private var indexCursor: OpaquePointer?
   private let keySpace = UnsafeMutableRawBufferPointer.allocate(
     byteCount: IndexKey.byteCount, alignment: 8)

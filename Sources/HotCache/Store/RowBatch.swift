@@ -119,6 +119,8 @@ struct SmallKey: Hashable, Comparable, Sendable {
     SmallKey(redatedFrom(new) + old.bytes.array)
   }
 
+  static let redatings: [UInt8] = [UInt8(ascii: "o")]
+
   static func redatedFrom(_ new: EventID) -> [UInt8] { [UInt8(ascii: "o")] + new.bytes.array }
 
   /// A name, folded to lower case, that a profile of `author` has or had.

@@ -21,6 +21,8 @@ struct Reading {
     var selves: RelaySelves?
     var rosters: [Text: Roster] = [:]
     var pins: [Text: [EventID]] = [:]
+    /// Whether anything was ever dated anew; mostly nothing was.
+    var hasRedated: Bool?
   }
 
   /// The event of an id, if the log has it.
@@ -111,7 +113,12 @@ extension Reading {
 
   /// The message that `id` took the place of, and the one that took the place of `id`.
   func redated(from id: EventID) throws(StoreError) -> EventID? {
-    try other(in: SmallKey.redatedFrom(id))
+    if memo.hasRedated == nil {
+      let first = try store.small(prefix: SmallKey.redatings, after: nil, limit: 1)
+      memo.hasRedated = !first.isEmpty
+    }
+    guard memo.hasRedated == true else { return nil }
+    return try other(in: SmallKey.redatedFrom(id))
   }
 
   func redated(to id: EventID) throws(StoreError) -> EventID? {

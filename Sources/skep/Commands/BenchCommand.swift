@@ -31,7 +31,11 @@ enum BenchCommand: Command {
   }
 
   private static let benches: [(name: String, about: String)] = [
-    ("import", "from a file to the durable log and the folded cache, against raw verification"),
+    ("import", "from a file to the durable log, the cache and the words, against raw verification"),
+    ("rebuild", "the whole cache from the log, against as many bare LMDB puts"),
+    ("page", "50 messages with reactions, edits and threads, against 50 bare LMDB gets"),
+    ("export", "the whole log through a pipe, against a copy of the same bytes"),
+    ("size", "the room that log and cache take, against the events' JSON"),
     ("negentropy", "NIP-77 over two sets, and a large range's fingerprint against a scan of it"),
     ("sync", "from a relay on the loopback to a folded cache, against import of the same"),
   ]
@@ -59,6 +63,7 @@ enum BenchCommand: Command {
         switch name {
         case "negentropy": try NegentropyBench(context).run()
         case "sync": try await SyncBench(context).run()
+        case "rebuild", "page", "export", "size": try await CacheBench(context).run(name)
         default: try await ImportBench(context).run()
         }
       if let code = context.stop.code { return code }
@@ -98,15 +103,7 @@ struct ImportBench {
 
   func run() async throws -> BenchCommand.Figure {
     let scratch = try BenchScratch(context)
-    let file: String
-    if let given = context.invocation.value("file") {
-      file = given
-    } else {
-      let count = try context.number("events", in: 1...10_000_000) ?? 100_000
-      file = scratch.path + "/corpus.jsonl"
-      context.talk.say("making \(Progress.grouped(count)) events")
-      try await BenchCorpus(seed: 1).write(count, to: file, on: work)
-    }
+    let file = try await corpus(in: scratch)
     // The limit is taken before and after, because machines change their speed meanwhile.
     let sample = try await sample(of: file)
     let before = await rawRate(sample)
@@ -123,6 +120,16 @@ struct ImportBench {
         ("events", JSON(tally.stored)), ("seconds", .double(seconds)),
         ("peak_anonymous_bytes", JSON(memory.peak)),
       ])
+  }
+
+  /// The file that was given, or one made here.
+  func corpus(in scratch: BenchScratch) async throws -> String {
+    if let given = context.invocation.value("file") { return given }
+    let count = try context.number("events", in: 1...10_000_000) ?? 100_000
+    let file = scratch.path + "/corpus.jsonl"
+    context.talk.say("making \(Progress.grouped(count)) events")
+    try await BenchCorpus(seed: 1).write(count, to: file, on: work)
+    return file
   }
 
   /// How many events a second of a file are imported into a new folder.
