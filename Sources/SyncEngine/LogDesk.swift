@@ -44,9 +44,31 @@ actor LogDesk {
     var items: [OutboxPolicy.Item] = []
     for delivery in try reader.deliveries(includingSent: false) where delivery.relay == relay {
       guard let event = try reader.event(id: delivery.eventID)?.event else { continue }
-      items.append(OutboxPolicy.Item(delivery: delivery, createdAt: event.createdAt))
+      items.append(
+        OutboxPolicy.Item(
+          delivery: delivery, createdAt: event.createdAt,
+          isOutdated: try !newNames(in: event.tags).isEmpty))
     }
     return items
+  }
+
+  /// What messages of ours are called now that these tags name by an older id.
+  func newNames(in tags: Tags) throws(LogError) -> [EventID: EventID] {
+    var names: [EventID: EventID] = [:]
+    for id in Redater.named(in: tags) {
+      if let message = try reader.message(eventID: id), message.eventID != id {
+        names[id] = message.eventID
+      }
+    }
+    return names
+  }
+
+  /// Whether a message names another of ours by an id that this has no more.
+  func isOutdated(_ id: MessageID) throws(LogError) -> Bool {
+    guard let message = try reader.message(id: id),
+      let event = try reader.event(id: message.eventID)?.event
+    else { return false }
+    return try !newNames(in: event.tags).isEmpty
   }
 
   /// What still is to do with messages that wait for one of these, in the order of writing.

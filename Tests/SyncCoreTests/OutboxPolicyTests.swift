@@ -63,8 +63,69 @@ import Testing
     #expect(bench.state(2) == .held)
     #expect(bench.takePublished() == [3])
     bench.answer(3, true)
-    bench.take(.retry(MessageID(2)))
+    bench.take(.retry(MessageID(2), isOutdated: false))
     #expect(bench.takePublished() == [2])
+  }
+
+  @Test func `what stands behind a held message is at rest, and says so, until that may go`() {
+    var bench = connected()
+    bench.add(1)
+    bench.add(2)
+    #expect(!bench.policy.isAtRest)
+    bench.answer(1, false, "restricted: you are timed out until 1000060")
+    #expect(bench.state(1) == .held && bench.state(2) == .queued)
+    #expect(bench.policy.isAtRest)
+    #expect(bench.reason(2) == "stands behind message 1 of its group, which is held")
+    // The twin: what nothing holds up is still to be done.
+    bench.add(3, group: "other")
+    #expect(!bench.policy.isAtRest)
+    bench.answer(3, true)
+    #expect(bench.policy.isAtRest)
+    _ = bench.takePublished()
+    bench.pass(.seconds(70))
+    #expect(bench.takePublished() == [1] && !bench.policy.isAtRest)
+    bench.answer(1, true)
+    #expect(bench.takePublished() == [2] && bench.reason(2) == nil)
+  }
+
+  @Test func `a reply that waits for a refused parent holds up nobody`() {
+    var bench = connected()
+    bench.add(1)
+    bench.add(2, waitsFor: 1)
+    _ = bench.takePublished()
+    bench.answer(1, false, "blocked: no")
+    #expect(bench.state(2) == .held && bench.policy.isAtRest)
+    bench.add(3)
+    #expect(bench.takePublished() == [3])
+    bench.answer(3, true)
+    // What will go as soon as the relay is back is not at rest.
+    bench.take(.disconnected)
+    #expect(bench.policy.isAtRest)
+    bench.add(4)
+    #expect(!bench.policy.isAtRest)
+  }
+
+  @Test
+  func `what names a message of ours by its old id goes signed anew, once the relay lacks it`() {
+    var bench = connected()
+    bench.add(1)
+    #expect(bench.takePublished() == [1])
+    bench.answer(1, false, "invalid: unknown parent")
+    bench.take(.retry(MessageID(1), isOutdated: true))
+    #expect(bench.takePublished().isEmpty && bench.looks == [OutboxBench.id(1)])
+    bench.take(.looked(OutboxBench.id(1), isThere: false))
+    #expect(bench.redates == [MessageID(1)] && bench.takePublished().isEmpty)
+    bench.take(.redated(bench.item(1, "g", nil, bench.wall, event: 11)))
+    #expect(bench.takePublished() == [11])
+  }
+
+  @Test func `such a message that the relay has after all is sent`() {
+    var bench = connected()
+    bench.add(1)
+    bench.answer(1, false, "invalid: unknown parent")
+    bench.take(.retry(MessageID(1), isOutdated: true))
+    bench.take(.looked(OutboxBench.id(1), isThere: true))
+    #expect(bench.state(1) == .sent && bench.redates.isEmpty)
   }
 
   @Test(
@@ -287,7 +348,7 @@ import Testing
     bench.add(1, at: bench.wall - 1000)
     #expect(bench.state(1) == .expired)
     #expect(bench.redates.isEmpty && bench.takePublished().isEmpty)
-    bench.take(.retry(MessageID(1)))
+    bench.take(.retry(MessageID(1), isOutdated: false))
     #expect(bench.redates == [MessageID(1)])
   }
 
@@ -322,7 +383,7 @@ import Testing
     #expect(bench.state(1) == .expired && bench.refreshes.count == 1)
     bench.pass(.seconds(600))
     #expect(bench.takePublished().isEmpty)
-    bench.take(.retry(MessageID(1)))
+    bench.take(.retry(MessageID(1), isOutdated: false))
     #expect(bench.refreshes.count == 2)
   }
 

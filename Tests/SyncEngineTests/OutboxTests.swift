@@ -262,6 +262,72 @@ import Testing
     await store.close()
   }
 
+  @Test func `a reply that was refused follows its parent's new id when it is tried again`()
+    async throws
+  {
+    var rules = RelayRules()
+    rules.writing.ageMax = 900
+    rules.writing.checksParent = true
+    let world = try await EngineWorld(rules: rules)
+    let group = try group(world)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member) { $0.isRedating = false }
+    let old = try await engine.publish(draft(world, "yesterday", in: group, age: 90_000))
+    let reply = try await engine.publish(
+      draft(world, "and now", in: group, tags: [["e", Text(old.eventID.hex), "", "reply"]]))
+    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    #expect(try state(store, old) == .expired && state(store, reply) == .held)
+    try await engine.retry(reply.id)
+    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    #expect(try state(store, reply) == .refused)
+    try await engine.retry(old.id)
+    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    #expect(try state(store, old) == .sent)
+    try await engine.retry(reply.id)
+    #expect(await engine.waitOutbox(for: .seconds(30)) == .reached)
+    #expect(try state(store, reply) == .sent)
+    let parent = try event(store, old)
+    let answer = try event(store, reply)
+    #expect(parent.id != old.eventID && answer.id != reply.eventID)
+    #expect(answer.tags.contains { $0.name == "e" && $0.bytes32(1) == parent.id.bytes })
+    #expect(await world.held().isDisjoint(with: [old.eventID, reply.eventID]))
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a run ends at once where all that waits waits for a time far off`() async throws {
+    let world = try await EngineWorld()
+    let url = try #require(RelayURL("ws://mute.test"))
+    let relay = try await ScriptedRelay(
+      on: world.network, host: "mute.test", port: 80, tasks: world.ports.tasks
+    ) { message in
+      switch message {
+      case .req(let id, _): [.eose(id, hints: [])]
+      case .event(let event):
+        [.ok(event.id, accepted: false, "restricted: you are timed out until 4102444800")]
+      default: []
+      }
+    }
+    let store = try await world.store()
+    var options = EngineOptions()
+    // A run that waited for the outbox would outlast the suite.
+    options.limits.publishMax = .seconds(3600)
+    options.limits.negotiationProbeMax = .milliseconds(100)
+    let engine = Engine(
+      store: store, relays: [url], ports: world.ports, signer: LocalSigner(world.member),
+      options: options)
+    let first = try await engine.publish(draft(world, "first", in: "g"))
+    let second = try await engine.publish(draft(world, "second", in: "g"))
+    let summary = try await engine.syncOnce(SyncPlan(.groups(["g"])))
+    #expect(summary.queued == 2 && summary.sent == 0)
+    #expect(try state(store, first) == .held && state(store, second) == .queued)
+    let why = try store.reader.message(id: second.id)?.deliveries.first?.reason
+    #expect(why?.string == "stands behind message \(first.id) of its group, which is held")
+    await engine.stop()
+    await store.close()
+    await relay.stop()
+  }
+
   @Test func `an answer to a message discarded in an earlier run is not sent`() async throws {
     let world = try await EngineWorld()
     let group = try group(world)

@@ -217,7 +217,7 @@ extension OutboxPolicy {
     }
   }
 
-  mutating func retry(_ id: MessageID, _ wall: Timestamp) {
+  mutating func retry(_ id: MessageID, _ isOutdated: Bool, _ wall: Timestamp) {
     guard let entry = entries[id], entry.activity == .idle,
       entry.item.delivery.state != .sent
     else { return }
@@ -227,6 +227,7 @@ extension OutboxPolicy {
     entries[id]?.notBefore = nil
     entries[id]?.isWaitAsked = false
     entries[id]?.ignoresParent = true
+    entries[id]?.item.isOutdated = isOutdated
     // An expired message's retry is the user's decision for a new date, whatever the option says.
     let redates = entry.item.delivery.state == .expired
     change(id) { delivery in

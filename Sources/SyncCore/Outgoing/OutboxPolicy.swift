@@ -17,10 +17,13 @@ public struct OutboxPolicy: Sendable {
   public struct Item: Hashable, Sendable {
     public var delivery: Delivery
     public let createdAt: Timestamp
+    /// Whether it names a message of ours by an id that this has no more.
+    public var isOutdated: Bool
 
-    public init(delivery: Delivery, createdAt: Timestamp) {
+    public init(delivery: Delivery, createdAt: Timestamp, isOutdated: Bool = false) {
       self.delivery = delivery
       self.createdAt = createdAt
+      self.isOutdated = isOutdated
     }
   }
 
@@ -40,8 +43,9 @@ public struct OutboxPolicy: Sendable {
     /// The message has a new event.
     case redated(Item)
     case redatingFailed(MessageID, Text)
-    /// The user wants it tried again, whatever the relay said.
-    case retry(MessageID)
+    /// The user wants it tried again, whatever the relay said; whether it names a message of ours by
+    /// an id that this has no more.
+    case retry(MessageID, isOutdated: Bool)
     case discarded(MessageID)
     case tick
   }
@@ -92,6 +96,10 @@ public struct OutboxPolicy: Sendable {
     /// Whether the relay said that it does not have it, since it was last handed over.
     var isKnownAbsent = false
     var ignoresParent = false
+
+    /// Whether the relay named a time until which it takes nothing of this kind; what only waits for
+    /// its parent lets others pass.
+    var holdsUpOthers: Bool { item.delivery.state == .held && notBefore != nil }
   }
 
   public init(limits: Limits, isRedating: Bool) {
@@ -121,7 +129,7 @@ public struct OutboxPolicy: Sendable {
     case .looked(let id, let isThere): looked(id, isThere, now, wall, random)
     case .redated(let item): redated(item)
     case .redatingFailed(let id, let why): redatingFailed(id, why)
-    case .retry(let id): retry(id, wall)
+    case .retry(let id, let isOutdated): retry(id, isOutdated, wall)
     case .discarded(let id): forget(id)
     case .tick: break
     }
@@ -135,14 +143,18 @@ public struct OutboxPolicy: Sendable {
   /// Whether nothing is left that the engine will do by itself.
   public var isSettled: Bool { entries.values.allSatisfy { !$0.item.delivery.state.isOpen } }
 
-  /// Whether nothing is left to do now: what is open waits for a time far off or for the user.
+  /// Whether nothing is left to do now: what is open waits for a time far off or for the user, or
+  /// stands in its group behind what does.
   public var isAtRest: Bool {
-    entries.values.allSatisfy { entry in
-      switch entry.item.delivery.state {
-      case .queued, .sending, .unknown: false
-      case .held, .refused, .expired, .sent: true
-      }
+    var lanesHeld: Set<Text> = []
+    for id in order {
+      guard let entry = entries[id], entry.item.delivery.state.isOpen else { continue }
+      let lane = entry.item.delivery.group
+      if entry.activity == .idle, let lane, lanesHeld.contains(lane) { continue }
+      guard entry.activity == .idle, entry.item.delivery.state == .held else { return false }
+      if entry.holdsUpOthers, let lane { lanesHeld.insert(lane) }
     }
+    return true
   }
 
   public func isOpen(_ id: EventID) -> Bool {
@@ -164,19 +176,32 @@ extension OutboxPolicy {
   private mutating func advance(_ now: Duration, _ wall: Timestamp) {
     guard isConnected else { return }
     var busyLanes: Set<Text> = []
+    var holders: [Text: MessageID] = [:]
     for id in order {
       guard let entry = entries[id], entry.item.delivery.state.isOpen else { continue }
       let lane = entry.item.delivery.group
-      if let lane, busyLanes.contains(lane) { continue }
+      if let lane, busyLanes.contains(lane) {
+        if let holder = holders[lane] { standBehind(holder, id, entry) }
+        continue
+      }
       if entry.activity != .idle {
         if let lane { busyLanes.insert(lane) }
         continue
       }
       if waitsForParent(id, entry) { continue }
       if let lane { busyLanes.insert(lane) }
-      if let notBefore = entry.notBefore, now < notBefore { continue }
+      if let notBefore = entry.notBefore, now < notBefore {
+        if entry.holdsUpOthers, let lane { holders[lane] = id }
+        continue
+      }
       begin(id, wall)
     }
+  }
+
+  /// Says of a message that nothing else would be said of why it does not go.
+  private mutating func standBehind(_ holder: MessageID, _ id: MessageID, _ entry: Entry) {
+    guard entry.activity == .idle, entry.item.delivery.reason == nil else { return }
+    change(id) { $0.reason = Text("stands behind message \(holder) of its group, which is held") }
   }
 
   /// Whether the message must stay behind one that it answers.
@@ -197,8 +222,12 @@ extension OutboxPolicy {
     entries[id]?.notBefore = nil
     entries[id]?.isWaitAsked = false
     if entry.item.delivery.state == .unknown, !entry.isKnownAbsent {
-      entries[id]?.activity = .looking
-      return effects.append(.look(entry.item.delivery.eventID))
+      return look(id, entry)
+    }
+    if entry.item.isOutdated {
+      // A relay that has the old event after all is asked first: a second one would be a double.
+      if entry.item.delivery.handedAt != nil, !entry.isKnownAbsent { return look(id, entry) }
+      return renew(id)
     }
     if entry.wasRefusedForReferences { return leaveWindow(id, entry) }
     if isTooOld(entry, wall), entry.item.delivery.handedAt == nil || entry.wasRefusedForTime {
@@ -214,6 +243,11 @@ extension OutboxPolicy {
       delivery.handedAt = delivery.handedAt ?? wall
     }
     effects.append(.publish(id, entry.item.delivery.eventID))
+  }
+
+  private mutating func look(_ id: MessageID, _ entry: Entry) {
+    entries[id]?.activity = .looking
+    effects.append(.look(entry.item.delivery.eventID))
   }
 
   /// Whether the relay is known to take no event of this date any more.
@@ -233,8 +267,7 @@ extension OutboxPolicy {
     }
     // A relay that was handed the old event is asked for it first: a second one would be a double.
     if entry.item.delivery.handedAt != nil, !entry.isKnownAbsent {
-      entries[id]?.activity = .looking
-      return effects.append(.look(entry.item.delivery.eventID))
+      return look(id, entry)
     }
     renew(id)
   }

@@ -73,11 +73,7 @@ extension Engine {
   ) async throws(EngineError) -> (EventDraft, MessageID?) {
     var renamed: [EventID: EventID] = [:]
     var parent: MessageID?
-    for tag in draft.tags {
-      guard let letter = tag.letter, "eEq".utf8.contains(letter), let bytes = tag.bytes32(1) else {
-        continue
-      }
-      let id = EventID(bytes)
+    for id in Redater.named(in: draft.tags) {
       let message = try await stored { () async throws(LogError) in
         try await desk.message(of: id)
       }
@@ -100,7 +96,7 @@ extension Engine {
     else {
       throw .unknownMessage(id)
     }
-    for delivery in message.deliveries { await links[delivery.relay]?.pump?.take(.retry(id)) }
+    for delivery in message.deliveries { await links[delivery.relay]?.pump?.retry(id) }
   }
 
   /// Ends a message by hand: it is not sent any more, and views hide it.

@@ -69,6 +69,16 @@ actor OutboxPump {
     await onChange()
   }
 
+  /// Tries a message again; one that names another by an id that this has no more goes signed anew.
+  func retry(_ id: MessageID) async {
+    do throws(LogError) {
+      await take(.retry(id, isOutdated: try await desk.isOutdated(id)))
+    } catch {
+      failure = error
+      await onChange()
+    }
+  }
+
   private func tick() async {
     alarm.rang()
     await take(.tick)

@@ -39,7 +39,9 @@ struct Redater: Sendable {
     var result: [(message: Message, event: Event)] = []
     for candidate in try await candidates(id, relay) {
       guard let event = try await event(candidate.eventID) else { throw .gone }
-      let tags = Self.tags(event.tags, renaming: renamed)
+      // Also what was signed anew before this: what the relay refused meanwhile did not follow then.
+      let names = try await newNames(in: event.tags).merging(renamed) { $1 }
+      let tags = Self.tags(event.tags, renaming: names)
       guard candidate.message == id || tags != event.tags else { continue }
       // What somebody else signed is passed on as it is, or not at all.
       guard event.pubkey == author else { throw .foreign }
@@ -112,6 +114,10 @@ struct Redater: Sendable {
     }
   }
 
+  private func newNames(in tags: Tags) async throws(RedatingError) -> [EventID: EventID] {
+    do throws(LogError) { return try await desk.newNames(in: tags) } catch { throw .log(error) }
+  }
+
   private func event(_ id: EventID) async throws(RedatingError) -> Event? {
     do throws(LogError) { return try await desk.event(id) } catch { throw .log(error) }
   }
@@ -131,6 +137,14 @@ struct Redater: Sendable {
       return try await store.redate(id, as: event)
     } catch {
       throw .log(error)
+    }
+  }
+
+  /// The events that these tags refer to.
+  static func named(in tags: Tags) -> [EventID] {
+    tags.compactMap { tag in
+      guard let letter = tag.letter, "eEq".utf8.contains(letter) else { return nil }
+      return tag.bytes32(1).map { EventID($0) }
     }
   }
 

@@ -67,6 +67,7 @@ struct SyncRun {
     case .success(let summary):
       try nameUnknownGroups()
       try report(summary)
+      try nameWaiting(summary)
       if try nameFailed(summary) { return .partial }
       return summary.isComplete ? .done : .unproved
     }
@@ -136,6 +137,19 @@ struct SyncRun {
       context.talk.say("\(relay) was not reached: \(SafeText.line(why, cells: 200))")
     }
     for line in try CommunitySettings(community.store.reader).offerLines { context.talk.say(line) }
+  }
+
+  /// Says of what waits to be sent why it does.
+  private func nameWaiting(_ summary: SyncSummary) throws {
+    guard summary.queued > 0 else { return }
+    let waiting = try community.store.reader.deliveries(includingSent: false)
+      .filter { $0.state.isOpen }
+    for delivery in waiting.prefix(Self.failedShownMax) {
+      context.talk.say("waits: " + Rows.deliveryLine(delivery, isAtWork: true))
+    }
+    if waiting.count > Self.failedShownMax {
+      context.talk.say("… and \(waiting.count - Self.failedShownMax) more")
+    }
   }
 
   /// A run that came to nothing ends with a summary too: nothing of what was asked is proved.
