@@ -4,11 +4,13 @@ public import Nostr
 /// not asked.
 ///
 /// An answer is an EOSE, a CLOSED or an event; a NOTICE is none, because it names no request. One
-/// answer starts the count anew, so a relay that leaves out one filter is asked for all others.
+/// answer starts the count anew, so a relay that leaves out one filter is asked for all others. More
+/// is borne of NOTICEs once the relay has answered anything: they cost little, and mean one request.
 public struct AnswerWatch: Sendable, Hashable {
   /// Whether the relay has answered anything in this round.
   public private(set) var hasAnswered = false
-  private var unanswered = 0
+  private var silent = 0
+  private var noticed = 0
   private var reason: Text?
   private let limits: Limits
 
@@ -16,19 +18,27 @@ public struct AnswerWatch: Sendable, Hashable {
 
   public mutating func answered() {
     hasAnswered = true
-    unanswered = 0
+    silent = 0
+    noticed = 0
   }
 
   /// A walk has ended without a single answer.
   ///
   /// - Parameter isSilent: Whether not even a NOTICE came, which takes the longest to see.
   public mutating func unanswered(_ why: Text, isSilent: Bool) {
-    unanswered += !hasAnswered && isSilent ? limits.unansweredWalksMax : 1
+    if isSilent || !hasAnswered {
+      silent += !hasAnswered && isSilent ? limits.unansweredWalksMax : 1
+    } else {
+      noticed += 1
+    }
     reason = why
   }
 
   /// Why no further walk of this round is worth asking for; nil while it is.
-  public var givenUp: Text? { unanswered >= limits.unansweredWalksMax ? reason : nil }
+  public var givenUp: Text? {
+    let isOver = silent >= limits.unansweredWalksMax || noticed >= limits.noticedWalksMax
+    return isOver ? reason : nil
+  }
 
   /// How often a walk asks for the same page that does not come.
   public var retriesMax: Int {

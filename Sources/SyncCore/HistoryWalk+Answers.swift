@@ -3,12 +3,17 @@ import Nostr
 extension HistoryWalk {
   /// What a request that the relay ended with its own EOSE proves, and where to go on.
   mutating func complete(_ page: PageTally, _ hint: PageEnd.EndHint) -> Findings {
-    switch phase {
+    if scope.search != nil {
+      // By relevance, not by date: a search is one page, which proves nothing and leads to no other.
+      end = .drained
+      return Findings()
+    }
+    return switch phase {
     case .page: completePage(page, hint)
     case .probe: completeProbe(page)
     case .second: completeSecond(page, hint)
     case .keyset(let after, let pages): completeKeyset(page, hint, after: after, pages: pages)
-    case .negentropy: Findings()
+    case .negentropy, .gauge: Findings()
     }
   }
 
@@ -248,6 +253,7 @@ extension HistoryWalk {
     _ second: Timestamp, _ page: PageTally
   ) -> Findings {
     seenInSecond = Set(page.ids)
+    secondDelivered = page.delivered
     isSecondInDoubt = !page.doubts.isEmpty
     keysetStart = (isSettled(page) ? page.last : page.lastKnown)?.id
     guard options.hasNegentropy else { return pageByKeyset(second) }
@@ -256,12 +262,48 @@ extension HistoryWalk {
   }
 
   mutating func pageByKeyset(_ second: Timestamp) -> Findings {
-    guard options.hasKeysetCursor, let keysetStart else { return tooDense(second) }
+    guard options.hasKeysetCursor, let keysetStart else { return gauge(second) }
     phase = .keyset(after: keysetStart, pages: 1)
     known = seenInSecond
     looks = 0
     return Findings()
   }
+
+  // MARK: What the relay gives
+
+  private mutating func gauge(_ second: Timestamp) -> Findings {
+    guard secondDelivered < options.pageLimit else { return tooDense(second) }
+    if isGaugeFutile { return leaveUnproven(second, Self.neverMore) }
+    known = []
+    looks = 0
+    phase = .gauge(secondDelivered)
+    return Findings()
+  }
+
+  mutating func gauged(_ page: PageTally, _ pageEnd: PageEnd, _ count: Int) -> Findings {
+    guard let second = cursor else { return Findings() }
+    switch pageEnd {
+    case .disconnected: return Findings()
+    case .cancelled: return stop(.cancelled, why: "stopped before the end")
+    case .complete where pageShown > count:
+      // So it would have given more of the second than it did; asked again, that shows.
+      phase = .second
+      known = []
+      looks = 0
+      return Findings()
+    case .complete where looks == 0 && page.delivered > count:
+      // One of them may have arrived just now: what comes again was stored.
+      looks = 1
+      known = Set(page.served)
+      return Findings()
+    case .complete, .refused, .noticed, .timedOut:
+      isGaugeFutile = true
+      return leaveUnproven(second, Self.neverMore)
+    }
+  }
+
+  private static let neverMore: Text =
+    "as many events in one second as the relay was ever seen to give in a page: it may have more"
 
   private mutating func completeKeyset(
     _ page: PageTally, _ hint: PageEnd.EndHint, after: EventID, pages: Int

@@ -25,6 +25,9 @@ public import Nostr
 ///   stand; the rest of its page is proved.
 /// * Only an empty page ends a leg, or NIP-67's `finish`. No count is ever compared with the limit
 ///   that was asked for: relays cap below it.
+/// * A second as large as the largest delivery may be one that the relay has cut. Where nothing else
+///   reads it, the relay is asked for a few events of any kind: if it gives more of those, twice, it
+///   would have given more of the second.
 /// * A second that cannot be exhausted is a gap, and the walk goes on below it.
 ///
 /// Invariant: each request either ends the leg, moves the cursor down, or is one of a bounded
@@ -72,15 +75,18 @@ public struct HistoryWalk: Sendable {
     public let beforeID: EventID?
     /// What the relay has served at this place before.
     let known: Set<EventID>
+    /// Whether it only shows how much the relay gives; its events are nobody's wish.
+    public let isGauge: Bool
 
     public init(filter: Filter, beforeID: EventID? = nil) {
       self.init(filter: filter, beforeID: beforeID, known: [])
     }
 
-    init(filter: Filter, beforeID: EventID?, known: Set<EventID>) {
+    init(filter: Filter, beforeID: EventID?, known: Set<EventID>, isGauge: Bool = false) {
       self.filter = filter
       self.beforeID = beforeID
       self.known = known
+      self.isGauge = isGauge
     }
 
     /// An empty tally for the page of this request.
@@ -145,6 +151,8 @@ public struct HistoryWalk: Sendable {
     case second
     case negentropy
     case keyset(after: EventID, pages: Int)
+    /// Whether the relay gives more than so many events in a page.
+    case gauge(Int)
   }
 
   let scope: Filter
@@ -171,6 +179,10 @@ public struct HistoryWalk: Sendable {
   var isSecondInDoubt = false
   /// The last of them in the relay's own order.
   var keysetStart: EventID?
+  /// How many events the relay gave of a second that is asked for alone.
+  var secondDelivered = 0
+  /// Whether the relay did not give more of other events either.
+  var isGaugeFutile = false
   var attempts = 0
   /// What the relay has served at the cursor before the next request, and how often it was asked.
   var known: Set<EventID> = []
@@ -233,6 +245,10 @@ public struct HistoryWalk: Sendable {
       filter.until = cursor
       filter.limit = options.secondLimit
       beforeID = after
+    case .gauge(let count):
+      limitAsked = count + 1
+      let filter = Filter(kinds: Self.gaugeKinds, limit: count + 1)
+      return .ask(Request(filter: filter, beforeID: nil, known: known, isGauge: true))
     case .negentropy: return .reconcile(cursor ?? 0)
     }
     limitAsked = filter.limit ?? 0
@@ -248,6 +264,11 @@ public struct HistoryWalk: Sendable {
     isSinceShort && second > 1 ? second - 1 : second
   }
 
+  /// Of these a relay that has anything has most.
+  private static let gaugeKinds: [EventKind] = [
+    .groupMetadata, .groupAdmins, .groupMembers, .profile, .message, .note, .reaction,
+  ]
+
   /// The end of 2037: as late as the relays that need an `until` still read one.
   private static let untilLast: Timestamp = 2_145_916_799
 
@@ -257,6 +278,7 @@ public struct HistoryWalk: Sendable {
     // Also a page that did not come to its end shows what the relay gives.
     pageShown = max(pageShown, page.knownCount)
     if page.knownCount > limitAsked { isLimitIgnored = true }
+    if case .gauge(let count) = phase { return gauged(page, pageEnd, count) }
     switch pageEnd {
     case .complete(let hint): return complete(page, hint)
     case .refused(let text), .noticed(let text):

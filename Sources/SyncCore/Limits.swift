@@ -80,7 +80,11 @@ public struct Limits: Sendable, Hashable {
   public var unsettledInterval: Duration = .seconds(60)
   /// Walks in a row without an answer after which the others of the round are not asked.
   public var unansweredWalksMax = 3
+  /// The same for walks that ended with a NOTICE, at a relay that does answer others.
+  public var noticedWalksMax = 8
   public var recentWindow: Int64 = 7 * 86_400
+  /// Ids of events by which a round knows what it has been served before.
+  public var secondLooksRemembered = 32_768
   /// Connections that may end in the middle of one page before its walk is given up.
   public var walkDisconnectsMax = 5
   /// How far the cache may fall behind before ingest waits for it.

@@ -198,8 +198,15 @@ import Testing
     let request = try #require(bench.takeRequests().first)
     bench.take(.received(.event(request.id, ConnectionBench.event(1))))
     bench.take(.ask(AskID(2), ConnectionBench.request()))
+    let first = try #require(bench.takeRequests().first)
     bench.take(.received(.notice("ERROR: bad req: subscription id too long")))
     bench.pass(.seconds(3))
+    // Once more under a shorter id; then it is over.
+    let second = try #require(bench.takeRequests().first)
+    #expect(second.id.count < first.id.count && second.filters == first.filters)
+    bench.take(.received(.notice("ERROR: bad req: subscription id too long")))
+    bench.pass(.seconds(3))
+    #expect(bench.takeRequests().isEmpty)
     let effects = bench.takeEffects()
     #expect(
       effects.contains(

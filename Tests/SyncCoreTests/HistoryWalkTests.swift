@@ -22,6 +22,47 @@ import Testing
     #expect(run.held.count == 5)
   }
 
+  @Test func `the only second of a scope is proved once the relay gives more of other events`() {
+    var relay = ModelRelay(stored: ModelRelay.burst(50, 5))
+    relay.others = ModelRelay.burst(900, 1, from: 20)
+    let run = WalkRun(&relay)
+    #expect(run.held.count == 5 && run.gaps.isEmpty && run.end == .drained)
+    #expect(run.isProved(50) && run.isProved(0) && run.isProved(1_000_000))
+    // A few events, twice.
+    #expect(relay.requests.filter { $0.isGauge }.map { $0.filter.limit } == [6, 6])
+  }
+
+  @Test func `without more events the only second of a scope is a gap that says so`() {
+    var relay = ModelRelay(stored: ModelRelay.burst(50, 5))
+    let run = WalkRun(&relay)
+    #expect(run.held.count == 5 && run.end == .drained)
+    #expect(run.gaps.map(\.span) == [HistoryWalk.Span(from: 50, to: 50)])
+    #expect(run.gaps.allSatisfy { $0.why.string.contains("ever seen to give in a page") })
+    #expect(run.isProved(49) && run.isProved(51))
+    #expect(relay.requests.count { $0.isGauge } == 1)
+  }
+
+  @Test func `a second that is cut is a gap, however many events arrive while the relay is gauged`()
+  {
+    var relay = ModelRelay(stored: ModelRelay.burst(50, 7), cap: 5)
+    relay.others = ModelRelay.burst(900, 9, from: 20)
+    let gauges = 8...
+    relay.arrivals = { number in
+      gauges.contains(number) ? [(place: 0, ModelRelay.position(950, 100 + number))] : []
+    }
+    let run = WalkRun(&relay)
+    #expect(!run.isProved(50) && run.lies.isEmpty)
+    #expect(relay.requests.contains { $0.isGauge })
+  }
+
+  @Test func `a search is one page, leads to no other and proves nothing`() {
+    var relay = ModelRelay(
+      stored: (0..<40).map { ModelRelay.position(100 + Int64($0), $0) }, cap: 10)
+    let run = WalkRun(&relay, scope: Filter(kinds: [9], search: "found"))
+    #expect(relay.requests.count == 1 && run.held.count == 10)
+    #expect(run.proofs.isEmpty && run.gaps.isEmpty && run.end == .drained)
+  }
+
   @Test(arguments: [false, true])
   func `the rest of a cut second is read also where until is exclusive`(isExclusive: Bool) {
     var relay = ModelRelay(

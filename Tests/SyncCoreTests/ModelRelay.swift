@@ -23,6 +23,8 @@ struct ModelRelay {
   /// Without a lower or without an upper bound above 0 a filter matches nothing, nor with an upper
   /// one beyond 2037 (`nostr-relay` over LMDB).
   var needsBothBounds = false
+  /// Of kinds that no walk asks for, newer than all others.
+  var others: [EventPosition] = []
   /// Accepted amid the next answers: sent among the stored events where they match the request,
   /// and stored from then on.
   var arrivals: (Int) -> [(place: Int, EventPosition)] = { _ in [] }
@@ -38,7 +40,7 @@ struct ModelRelay {
     if isUntilExclusive { until = until.map { $0 - 1 } }
     let isUnbounded = (request.filter.since ?? 0) == 0 || (request.filter.until ?? 0) == 0
     let untilIsTooLate = request.filter.until.map { $0 >= 2_145_934_800 } ?? false
-    let bare = stored.filter { position in
+    let bare = (request.isGauge ? others + stored : stored).filter { position in
       if isSinceExclusive, position.createdAt == request.filter.since { return false }
       if needsBothBounds, isUnbounded || untilIsTooLate { return false }
       if let until, !ignoresUntil, position.createdAt > until { return false }
@@ -131,7 +133,7 @@ struct WalkRun {
           take(walk.received(request.tally(now: now), broken))
           continue
         }
-        for row in relay.delivered where !relay.forged.contains(row.id) {
+        for row in relay.delivered where !request.isGauge && !relay.forged.contains(row.id) {
           if floor <= row.createdAt, row.createdAt <= ceiling { held.insert(row) }
         }
         let findings = walk.received(tally, answer)

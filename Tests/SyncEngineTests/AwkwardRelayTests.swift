@@ -52,8 +52,9 @@ import Testing
       if case .req = message { [.notice("restricted: not here")] } else { [] }
     }
     let (summary, requests) = try await mirror(setting)
-    // One after the other, each until the grace after its NOTICE is over.
-    #expect(requests <= 3)
+    // One after the other, each until the grace after its NOTICE is over, the first once more under
+    // a short id.
+    #expect(requests <= 4)
     #expect(!summary.isComplete)
     #expect(Set(summary.gaps.map(\.why)) == ["restricted: not here"])
     // Everything that a mirror wants is named, though not all of it was asked for.
@@ -85,6 +86,127 @@ import Testing
     await engine.stop()
     await store.close()
     await setting.relay.stop()
+  }
+
+  private static func group(of filter: Filter) -> Text? {
+    filter.tags[UInt8(ascii: "h")]?.first ?? filter.tags[UInt8(ascii: "d")]?.first
+  }
+
+  /// - Parameter isServed: Whether the relay answers such a filter for another group.
+  @Test(arguments: [false, true])
+  func `a group whose filter without kinds stays unanswered is asked for by classes at once`(
+    isServed: Bool
+  ) async throws {
+    let world = try await EngineWorld(events: 40)
+    let event = try world.message("of one class", in: "b", at: 1_700_000_000)
+    let other = try world.message("of the other group", in: "a", at: 1_700_000_000)
+    let setting = try await Setting { message in
+      guard case .req(let id, let filters) = message else { return [] }
+      let group = Self.group(of: filters[0])
+      if filters[0].kinds == nil, group == "b" || !isServed { return [] }
+      let found = [event, other].filter { FilterMatcher(filters).matches($0) }
+      return found.map { .event(id, $0) } + [.eose(id, hints: [])]
+    }
+    let store = try await setting.world.store()
+    let engine = setting.engine(store)
+    let summary = try await engine.syncOnce(SyncPlan(.groups(["a", "b"])))
+    #expect(try store.ids() == [event.id, other.id])
+    let asked = setting.relay.requests.count { message in
+      guard case .req(_, let filters) = message else { return false }
+      return filters[0].kinds == nil && Self.group(of: filters[0]) == "b"
+    }
+    #expect(asked == 1)
+    // Where the same filter is served elsewhere, what was asked in its place is not all of it.
+    #expect(summary.isComplete == !isServed)
+    #expect(summary.gaps.map(\.scope) == (isServed ? [SyncScopes.wholeGroup("b")] : []))
+    await engine.stop()
+    await store.close()
+    await setting.relay.stop()
+  }
+
+  @Test func `a group that the relay refuses by NOTICE is the only gap of its round`() async throws
+  {
+    let groups: [Text] = ["a", "b", "c", "d", "e"]
+    let setting = try await Setting { message in
+      guard case .req(let id, let filters) = message else { return [] }
+      if Self.group(of: filters[0]) == "c" { return [.notice("restricted: not a member")] }
+      return [.eose(id, hints: [])]
+    }
+    let store = try await setting.world.store()
+    let engine = setting.engine(store)
+    let summary = try await engine.syncOnce(SyncPlan(.groups(groups)))
+    #expect(Set(summary.gaps.compactMap { Self.group(of: $0.scope.filter) }) == ["c"])
+    #expect(summary.gaps.allSatisfy { $0.why == "restricted: not a member" }, "\(summary.gaps)")
+    let named = Set(summary.gaps.map(\.scope))
+    #expect(named == Set(SyncScopes.groupClasses("c") + [SyncScopes.groupState("c")]))
+    await engine.stop()
+    await store.close()
+    await setting.relay.stop()
+  }
+
+  @Test func `a group that is found in a round is live before its history is asked for`()
+    async throws
+  {
+    let world = try await EngineWorld(events: 40)
+    let listed = try RelaySigner(world.community.relayKey).sign(
+      EventDraft(
+        createdAt: 1_700_000_000, kind: .groupMetadata, tags: Tags([["d", "found"]]),
+        content: .empty)
+    ).event
+    let setting = try await Setting { message in
+      guard case .req(let id, let filters) = message else { return [] }
+      // The feeds tell nothing of it: only the list that a round asks for does.
+      if filters[0] == SyncScopes.groupList.filter || filters[0].limit == Limits().pageLimit,
+        FilterMatcher(filters).matches(listed)
+      {
+        return [.event(id, listed), .eose(id, hints: [])]
+      }
+      return [.eose(id, hints: [])]
+    }
+    let store = try await setting.world.store()
+    let engine = setting.engine(store)
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(600)) == .reached)
+    let asked = setting.relay.requests.compactMap { message -> Int? in
+      guard case .req(_, let filters) = message, Self.group(of: filters[0]) == "found" else {
+        return nil
+      }
+      return filters[0].limit
+    }
+    #expect(asked.first == Limits().liveLimit)
+    #expect(asked.contains(Limits().pageLimit))
+    await engine.stop()
+    await store.close()
+    await setting.relay.stop()
+  }
+
+  // F32
+  @Test func `a relay that says at once that it has nothing cuts off no slower one`() async throws {
+    var rules = RelayRules()
+    rules.answers.endOfStored = .late(.milliseconds(200))
+    let world = try await EngineWorld(rules: rules, events: 300)
+    let hasty = try await ScriptedRelay(
+      on: world.network, host: "hasty.test", port: 80, tasks: world.ports.tasks
+    ) { message in
+      if case .req(let id, _) = message { [.eose(id, hints: [])] } else { [] }
+    }
+    let home = try #require(RelayURL("ws://hasty.test"))
+    let store = try await world.store()
+    var options = EngineOptions()
+    options.isReadOnly = true
+    options.limits.negotiationProbeMax = .milliseconds(100)
+    let engine = Engine(
+      store: store, relays: [home, world.url], ports: world.ports,
+      signer: LocalSigner(world.member), options: options)
+    let group = try world.memberGroup
+    let summary = try await engine.syncOnce(SyncPlan(.groups([group])))
+    let held = await world.held(Filter.group(group))
+    #expect(!held.isEmpty)
+    #expect(held.isSubset(of: try store.ids()))
+    #expect(summary.isComplete, "\(summary.gaps)")
+    await engine.stop()
+    await store.close()
+    await hasty.stop()
   }
 
   @Test(arguments: [false, true])

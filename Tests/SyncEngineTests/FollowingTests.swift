@@ -106,6 +106,28 @@ import Testing
     await store.close()
   }
 
+  // F51
+  @Test func `what a clock ten seconds behind has stamped is heard, live and after an outage`()
+    async throws
+  {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    // The feed itself brings back only the newest.
+    let engine = world.engine(store, key: world.member) { $0.limits.liveLimit = 1 }
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(30)) == .reached)
+    let behind = try event(world, "just now, I thought", at: world.ports.clock.now() - 10)
+    try await post([behind], to: world)
+    try await waitFor(behind.id, in: store, engine)
+    await engine.goOffline()
+    let missed = try event(world, "still behind", at: world.ports.clock.now() - 10)
+    try await put([missed, try event(world, "on time")], into: world)
+    await engine.goOnline()
+    try await waitFor(missed.id, in: store, engine)
+    await engine.stop()
+    await store.close()
+  }
+
   @Test func `an event accepted late with an old date is found while following`() async throws {
     let clock = LeapClock(SystemClock())
     let world = try await EngineWorld(clock: clock)

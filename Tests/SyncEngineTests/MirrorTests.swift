@@ -97,6 +97,61 @@ import Testing
     await store.close()
   }
 
+  // F27
+  @Test(arguments: [false, true])
+  func `a busy kind keeps no message out, whatever share of the pages it takes`(isLetting: Bool)
+    async throws
+  {
+    let twin = try await DemoCommunity.make(seed: 1, eventsCount: 60, on: InlineWork())
+    let group = try #require(twin.events.first { $0.kind == .groupMetadata }?.identifier)
+    let signer = LocalSigner(twin.people[0])
+    let busy = try (0..<600).map { number in
+      let target = Text(String(repeating: "0", count: 60) + String(1000 + number))
+      return try signer.signed(
+        EventDraft(
+          createdAt: 1_750_000_000 + Int64(number), kind: .deletion,
+          tags: Tags([["e", target], ["h", group]]), content: .empty)
+      ).event
+    }
+    let messages = try (0..<20).map { number in
+      try signer.signed(
+        EventDraft(
+          createdAt: 1_749_000_000 + Int64(number), kind: .message, tags: Tags([["h", group]]),
+          content: Text("\(number)"))
+      ).event
+    }
+    var rules = RelayRules()
+    rules.reading.pageMax = 500
+    rules.reading.ignoresKindlessFilters = !isLetting
+    let world = try await EngineWorld(rules: rules, events: 60, extra: busy + messages)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member)
+    _ = try await engine.syncOnce(SyncPlan(.groups([group])))
+    let ids = try store.ids()
+    #expect(ids.isSuperset(of: messages.map(\.id)))
+    #expect(ids.isSuperset(of: busy.map(\.id)))
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `duplicates are events that were held before, and no second look of ours`()
+    async throws
+  {
+    var rules = RelayRules()
+    rules.reading.pageMax = 100
+    let world = try await EngineWorld(rules: rules)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member) { $0.isReadOnly = true }
+    var plan = SyncPlan(.everything)
+    plan.isFull = true
+    let first = try await engine.syncOnce(plan)
+    #expect(first.stored > 500 && first.duplicates == 0)
+    let again = try await engine.syncOnce(plan)
+    #expect(again.stored == 0 && again.duplicates == first.stored)
+    await engine.stop()
+    await store.close()
+  }
+
   @Test func `a refused group is a gap in the relay's own words and the rest is read`() async throws
   {
     var rules = RelayRules()

@@ -89,6 +89,7 @@ extension ConnectionMachine {
       return
     }
     hasAnswered = true
+    isHeard(request)
     switch request.target {
     case .ask(let ask):
       close(id)
@@ -99,6 +100,7 @@ extension ConnectionMachine {
       guard lives[name]?.phase == .asked(id) else { return }
       open[id]?.deadline = nil
       open[id]?.hasProgress = true
+      open[id]?.notice = nil
       lives[name]?.phase = .confirmed(id)
       lives[name]?.attempts = 0
       lives[name]?.confirmedAt = now
@@ -121,6 +123,7 @@ extension ConnectionMachine {
     }
     closed.add(id)
     hasAnswered = true
+    isHeard(request)
     refused(request.target, text, now)
   }
 
@@ -230,13 +233,6 @@ extension ConnectionMachine {
     guard let target = open[id]?.target else { return }
     close(id)
     body(&self, target)
-  }
-
-  /// A NOTICE names no request. Where only one can be meant it is given a last moment to answer.
-  private mutating func suspect(_ quiet: [SubscriptionID], _ text: Text, _ now: Duration) {
-    guard quiet.count == 1, let id = quiet.first, let deadline = open[id]?.deadline else { return }
-    open[id]?.notice = text
-    open[id]?.deadline = min(deadline, now + limits.noticeGrace)
   }
 
   private static func soundsLikeARefusal(_ text: Text) -> Bool {

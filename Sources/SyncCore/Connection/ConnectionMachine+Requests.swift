@@ -108,7 +108,9 @@ extension ConnectionMachine {
   mutating func drain(_ now: Duration, _ random: any RandomSource) {
     drainAt = nil
     guard case .ready = state else { return }
-    guard drainPublishes(now), drainLives(now, random) else { return }
+    guard drainPublishes(now), !isSeekingRefused(now, random), drainLives(now, random) else {
+      return
+    }
     drainNegotiations(now, random)
     drainAsks(now, random)
   }
@@ -136,17 +138,26 @@ extension ConnectionMachine {
         park(name, now)
         continue
       }
-      guard mayGo(.liveRequest, now) else { return false }
+      guard isOneMoreClear, mayGo(.liveRequest, now) else { return false }
       count += 1
-      let id = random.subscriptionID()
-      lives[name]?.phase = .asked(id)
-      open[id] = OpenRequest(
-        target: .live(name), number: nextOpen(), wanted: FilterMatcher(live.filters),
-        deadline: now + limits.answerIdleMax)
-      effects.append(.send(ClientMessage.req(id, live.filters).json()))
-      effects.append(.subscription(name, .asked))
+      openLive(name, now, random)
     }
     return true
+  }
+
+  mutating func openLive(
+    _ name: SubscriptionName, _ now: Duration, _ random: any RandomSource, isAlone: Bool = false
+  ) {
+    guard let live = lives[name] else { return }
+    let number = nextOpen()
+    let isShort = live.isShort || suspects.shortIDsHelp == true
+    let id = subscriptionID(isShort: isShort, random)
+    lives[name]?.phase = .asked(id)
+    open[id] = OpenRequest(
+      target: .live(name), number: number, wanted: FilterMatcher(live.filters),
+      deadline: now + limits.answerIdleMax, isAlone: isAlone, isShort: isShort)
+    effects.append(.send(ClientMessage.req(id, live.filters).json()))
+    effects.append(.subscription(name, .asked))
   }
 
   /// Feeds beyond what the relay keeps give way, the last wanted first.
@@ -170,17 +181,26 @@ extension ConnectionMachine {
     }
     for id in askOrder where count < limits.asksOpenMax {
       guard let ask = asks[id], ask.phase == .queued else { continue }
-      guard mayGo(.backfill, now) else { return }
+      guard isOneMoreClear, mayGo(.backfill, now) else { return }
       count += 1
-      let subscription = random.subscriptionID()
-      asks[id]?.phase = .asked(subscription)
-      open[subscription] = OpenRequest(
-        target: .ask(id), number: nextOpen(), wanted: FilterMatcher(ask.request.filter),
-        bare: FilterMatcher(ask.request.filter.withoutTimes), until: ask.request.filter.until,
-        deadline: now + limits.answerIdleMax)
-      if ask.attempts > 0 || ask.hasRetriedAuth { effects.append(.restarted(id)) }
-      effects.append(.send(ask.request.frame(subscription)))
+      openAsk(id, now, random)
     }
+  }
+
+  mutating func openAsk(
+    _ id: AskID, _ now: Duration, _ random: any RandomSource, isAlone: Bool = false
+  ) {
+    guard let ask = asks[id] else { return }
+    let number = nextOpen()
+    let isShort = ask.isShort || suspects.shortIDsHelp == true
+    let subscription = subscriptionID(isShort: isShort, random)
+    asks[id]?.phase = .asked(subscription)
+    open[subscription] = OpenRequest(
+      target: .ask(id), number: number, wanted: FilterMatcher(ask.request.filter),
+      bare: FilterMatcher(ask.request.filter.withoutTimes), until: ask.request.filter.until,
+      deadline: now + limits.answerIdleMax, isAlone: isAlone, isShort: isShort)
+    if ask.attempts > 0 || ask.hasRetriedAuth { effects.append(.restarted(id)) }
+    effects.append(.send(ask.request.frame(subscription)))
   }
 
   mutating func tickRequests(_ now: Duration, _ random: any RandomSource) {
@@ -199,6 +219,7 @@ extension ConnectionMachine {
   ) {
     guard let request = open[id] else { return }
     close(id)
+    if isAskedAgain(request) { return }
     switch request.target {
     case .ask(let ask): finish(ask, request.notice.map { .noticed($0) } ?? .timedOut)
     case .live(let name):
@@ -220,6 +241,7 @@ extension ConnectionMachine {
       if case .queued = asks[id]?.phase { false } else { true }
     }
     open = [:]
+    suspects.waiting = []
     closed.removeAll()
     for id in running { finish(id, end) }
     disconnectNegotiations(.disconnected)

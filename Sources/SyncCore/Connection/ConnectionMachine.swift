@@ -39,7 +39,7 @@ public struct ConnectionMachine: Sendable {
   var askOrder: [AskID] = []
   var open: [SubscriptionID: OpenRequest] = [:]
   /// The ids that were open on this connection and are not any more, the last of them.
-  var closed: RecentIDs
+  var closed: RecentIDs<SubscriptionID>
   var publishes: [EventID: Publish] = [:]
   var publishOrder: [EventID] = []
   /// NIP-77 sessions, in the order in which they were asked for.
@@ -60,6 +60,7 @@ public struct ConnectionMachine: Sendable {
   /// Since when the relay has not been usable; nil while it is.
   var unreachedSince: Duration?
   var rotation: FeedRotation
+  var suspects = Suspects()
   /// When the budget lets the next queued frame go.
   var drainAt: Duration?
   var effects: [Effect] = []
@@ -87,6 +88,8 @@ public struct ConnectionMachine: Sendable {
     var parkedAt: Duration?
     /// It was not live for a while, although the connection was up.
     var isInterrupted = false
+    /// Whether it is asked for under a short id.
+    var isShort = false
   }
 
   struct Ask: Sendable {
@@ -103,6 +106,8 @@ public struct ConnectionMachine: Sendable {
     var hasRetriedAuth = false
     /// What the relay said when it asked for AUTH first.
     var refusal: Text?
+    /// Whether it is asked under a short id.
+    var isShort = false
   }
 
   struct OpenRequest: Sendable {
@@ -115,7 +120,11 @@ public struct ConnectionMachine: Sendable {
     var until: Timestamp?
     var deadline: Duration?
     var hasProgress = false
+    /// A NOTICE that may have meant it.
     var notice: Text?
+    /// Whether a NOTICE can have meant no other.
+    var isAlone = false
+    var isShort = false
   }
 
   struct Publish: Sendable {

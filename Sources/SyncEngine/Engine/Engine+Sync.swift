@@ -146,9 +146,14 @@ extension Engine {
     guard let link = links[relay] else { return nil }
     var intake = intake
     intake.onNew = { [weak self] in await self?.found($0, at: relay) }
-    return Reconciler(
+    var reconciler = Reconciler(
       connection: link.connection, intake: intake, desk: desk, ports: ports, limits: limits,
       me: me, tally: tally)
+    if isFollowing {
+      // Live before history: what is said while history is read is heard at once.
+      reconciler.onGroups = { [weak self] in await self?.wantFeeds(relay, listed: $0) }
+    }
+    return reconciler
   }
 
   private func tally(for relay: RelayURL) -> RoundTally {
@@ -190,7 +195,9 @@ extension Engine {
   }
 
   /// Tells a connection what is wanted live. Wanting what is wanted already changes nothing.
-  private func wantFeeds(_ relay: RelayURL) async {
+  ///
+  /// - Parameter listed: Groups that the relay has named and that the copy may not know yet.
+  private func wantFeeds(_ relay: RelayURL, listed: [Text] = []) async {
     guard let connection = links[relay]?.connection else { return }
     if options.isEverything {
       return await want([SyncScopes.liveEverything(limit: limits.liveLimit)], connection, true)
@@ -199,7 +206,7 @@ extension Engine {
     if let named = options.groups {
       groups = named
     } else {
-      groups = await desk.groups(now: ports.clock.now())
+      groups = Set(await desk.groups(now: ports.clock.now())).union(listed).sorted()
     }
     // A channel may have to take turns; what tells of new channels may not.
     await want(SyncScopes.liveGlobals(me: me, limit: limits.liveLimit), connection, true)

@@ -16,6 +16,8 @@ struct Reconciler: Sendable {
   /// The key that the relay knows us by, if any.
   let me: PublicKey?
   let tally: RoundTally
+  /// Hears which groups there are, before any of their history is asked for.
+  var onGroups: (@Sendable ([Text]) async -> Void)?
 
   private var relay: RelayURL { connection.url }
 
@@ -48,28 +50,37 @@ struct Reconciler: Sendable {
     whole.isFull = true
     await walk([SyncScopes.groupList], whole)
     let known = await desk.groups(now: ports.clock.now())
-    let groups = Set(await tally.groupsListed).union(known).sorted().prefix(limits.groupsMax)
-    await walkGroups(Array(groups), plan)
-    await walkProfiles(of: Array(groups), plan)
+    let all = Set(await tally.groupsListed).union(known).sorted()
+    let groups = Array(all.prefix(limits.groupsMax))
+    await onGroups?(groups)
+    await walkGroups(groups, plan)
+    await walkProfiles(of: groups, plan)
   }
 
   /// Brings over what the relay says of each group and everything that is in it. A relay that takes
   /// no filter without kinds is asked for those that are known, in classes.
   private func walkGroups(_ groups: [Text], _ plan: SyncPlan) async {
     await walk(groups.map(SyncScopes.groupState), plan)
-    await forEach(groups) { group in
-      if await !tally.needsKinds(relay) {
-        let end = await walk(SyncScopes.wholeGroup(group), plan, isTrial: true)
-        guard case .refused = end else { return }
-        // Nothing at all may mean an empty group; words are about the filter.
-        if end != WalkRun.silentlyRefused { await tally.refusesKindless(relay) }
-      }
-      for scope in SyncScopes.groupClasses(group) {
-        if await isOver { return }
-        await tally.planned(1)
-        _ = await walk(scope, plan)
-      }
+    await forEach(groups) { await walkGroup($0, plan) }
+  }
+
+  private func walkGroup(_ group: Text, _ plan: SyncPlan) async {
+    var refusal: HistoryWalk.End?
+    if await !tally.needsKinds(relay) {
+      let end = await walk(SyncScopes.wholeGroup(group), plan, isTrial: true)
+      guard case .refused = end else { return }
+      refusal = end
     }
+    var isServed = false
+    for scope in SyncScopes.groupClasses(group) {
+      if await isOver { return }
+      await tally.planned(1)
+      if await walk(scope, plan) == .drained { isServed = true }
+    }
+    // Nothing at all may mean an empty group. Else, where the classes are served, it was the filter
+    // that was refused, and not the group.
+    guard isServed, let refusal, refusal != WalkRun.silentlyRefused else { return }
+    await tally.refusesKindless(relay)
   }
 
   private func walkProfiles(of groups: [Text], _ plan: SyncPlan) async {
@@ -198,7 +209,8 @@ struct Reconciler: Sendable {
         legs = outcome.left
       }
       var limits = limits
-      limits.walkRetriesMax = watch.retriesMax
+      // What may be left unanswered for its shape is asked in another one soon.
+      limits.walkRetriesMax = isUnserved && watch.hasAnswered ? 1 : watch.retriesMax
       let options = HistoryWalk.Options(
         limits: limits, information: await connection.machine.information,
         hasNegentropy: hasNegentropy, pageShown: await tally.pageShown(by: relay))
@@ -215,7 +227,9 @@ struct Reconciler: Sendable {
       }
       if isTrial, case .refused = end {
         await tally.passedOver()
+        if end == WalkRun.leftUnanswered { await leaveUnproved(scope, plan, end.words) }
       } else {
+        if isTrial, end == .drained { await tally.servesKindless(relay) }
         await tally.ended(
           scope, end == .drained, unsettled: end.isWorthAnotherTry ? end.words : nil)
       }
@@ -228,6 +242,16 @@ struct Reconciler: Sendable {
 }
 
 extension Reconciler {
+  /// Names as a gap what a relay left unanswered that answers the same filter elsewhere: then its
+  /// silence was not about the filter, and what is asked in its place is not all of it.
+  private func leaveUnproved(_ scope: Scope, _ plan: SyncPlan, _ why: Text) async {
+    guard await tally.hasServedKindless(relay) else { return }
+    let to = plan.until ?? ports.clock.now()
+    await tally.note([
+      CoverageGap(relay: relay, scope: scope, from: plan.since ?? 0, to: to, why: why)
+    ])
+  }
+
   /// Events with what their arrival proved about a scope.
   func batch(
     _ events: [VerifiedEvent], _ rejected: [Reject], _ findings: HistoryWalk.Findings,

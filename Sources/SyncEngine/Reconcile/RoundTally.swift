@@ -1,5 +1,6 @@
 import EventLog
 import Nostr
+import NostrCrypto
 import SyncCore
 
 /// Adds up what the walks of one round at one relay bring, and what they learn that later walks need.
@@ -18,6 +19,10 @@ actor RoundTally {
   private var watches: [RelayURL: AnswerWatch] = [:]
   /// Relays that refuse a filter without kinds.
   private var kindsNeeded: Set<RelayURL> = []
+  /// Relays that have answered one.
+  private var kindlessServed: Set<RelayURL> = []
+  /// What was served last. What the round asks for twice of its own accord is no duplicate.
+  private var looked: RecentIDs<EventID>
   /// Why something that was wanted has not been read, and might be soon.
   private(set) var unsettled: Text?
   private let limits: Limits
@@ -25,6 +30,7 @@ actor RoundTally {
 
   init(limits: Limits, onProgress: @escaping @Sendable (SyncProgress) async -> Void) {
     self.limits = limits
+    looked = RecentIDs(limits.secondLooksRemembered)
     self.onProgress = onProgress
   }
 
@@ -59,23 +65,38 @@ actor RoundTally {
 
   func watch(of relay: RelayURL) -> AnswerWatch { watches[relay] ?? AnswerWatch(limits: limits) }
 
-  func refusesKindless(_ relay: RelayURL) { kindsNeeded.insert(relay) }
+  func refusesKindless(_ relay: RelayURL) {
+    if !kindlessServed.contains(relay) { kindsNeeded.insert(relay) }
+  }
+
+  func servesKindless(_ relay: RelayURL) { kindlessServed.insert(relay) }
+
+  func hasServedKindless(_ relay: RelayURL) -> Bool { kindlessServed.contains(relay) }
 
   func needsKinds(_ relay: RelayURL) -> Bool { kindsNeeded.contains(relay) }
 
   func stored(_ batch: IngestBatch, _ result: IngestResult, via method: ProofMethod) async {
+    let duplicates = firstLooks(batch, result)
     summary.stored += result.appended
-    summary.duplicates += result.duplicates
+    summary.duplicates += duplicates
     switch method {
     case .negentropy: summary.viaNegentropy += result.appended
     case .paging, .live: summary.viaPaging += result.appended
     }
     for reject in batch.rejected { summary.rejected[reject.reason, default: 0] += 1 }
     progress.stored += result.appended
-    progress.duplicates += result.duplicates
+    progress.duplicates += duplicates
     progress.received += batch.events.count + batch.rejected.count
     progress.pages += 1
     await onProgress(progress)
+  }
+
+  /// How many of the events were held already when the round was first served them.
+  private func firstLooks(_ batch: IngestBatch, _ result: IngestResult) -> Int {
+    zip(batch.events, result.admissions).count { verified, admission in
+      let isFirst = looked.add(verified.event.id)
+      return isFirst && admission == .duplicate
+    }
   }
 
   func note(_ gaps: [CoverageGap]) {

@@ -21,6 +21,8 @@ struct WalkRun {
 
   static let silentlyRefused = HistoryWalk.End.refused(
     "no event for a filter without kinds")
+  static let leftUnanswered = HistoryWalk.End.refused(
+    "no answer to a filter without kinds")
 
   private var relay: RelayURL { reconciler.connection.url }
 
@@ -55,7 +57,7 @@ struct WalkRun {
           continue
         }
         guard case .ask(let request) = step else { break }
-        let page = await fetch(request)
+        var page = await fetch(request)
         var findings = walk.received(page.tally, page.end)
         await reconciler.tally.answered(page.end, by: relay)
         isAnswered = isAnswered || page.isAnswer
@@ -73,7 +75,11 @@ struct WalkRun {
         }
         // At most one page is being stored while the next one comes in.
         if isStoring, let error = await group.next() { failure = error }
-        isServed = isServed || page.tally.delivered > 0
+        if request.isGauge {
+          (page.events, page.rejected) = ([], [])
+        } else {
+          isServed = isServed || page.tally.delivered > 0
+        }
         if !isServed {
           // Nothing is proved by a filter that may not be served at all.
           findings.proofs = []
@@ -81,6 +87,7 @@ struct WalkRun {
         if !isServed, isTrial {
           if walk.end == .drained { return (end: Self.silentlyRefused, failure: failure) }
           if case .refused(let why) = walk.end { return (end: .refused(why), failure: failure) }
+          if walk.end == .timedOut { return (end: Self.leftUnanswered, failure: failure) }
         }
         let (batch, told) = (batch(page, findings, walk), told(findings))
         isStoring = true

@@ -96,7 +96,7 @@ struct SyncRun {
     }
   }
 
-  private static let failedShownMax = 20
+  private static let unsentShownMax = 20
 
   /// A message that no relay takes has failed, however well the rest went.
   ///
@@ -105,11 +105,11 @@ struct SyncRun {
     guard summary.failed > 0 else { return false }
     let failed = try community.store.reader.deliveries(includingSent: false)
       .filter { !$0.state.isOpen }
-    for delivery in failed.prefix(Self.failedShownMax) {
+    for delivery in failed.prefix(Self.unsentShownMax) {
       context.talk.say("not sent: " + Rows.deliveryLine(delivery, isAtWork: true))
     }
-    if failed.count > Self.failedShownMax {
-      context.talk.say("… and \(failed.count - Self.failedShownMax) more")
+    if failed.count > Self.unsentShownMax {
+      context.talk.say("… and \(failed.count - Self.unsentShownMax) more")
     }
     context.talk.say(
       "“skep outbox retry ID” tries such a message again, “skep outbox discard ID” gives it up")
@@ -144,11 +144,11 @@ struct SyncRun {
     guard summary.queued > 0 else { return }
     let waiting = try community.store.reader.deliveries(includingSent: false)
       .filter { $0.state.isOpen }
-    for delivery in waiting.prefix(Self.failedShownMax) {
+    for delivery in waiting.prefix(Self.unsentShownMax) {
       context.talk.say("waits: " + Rows.deliveryLine(delivery, isAtWork: true))
     }
-    if waiting.count > Self.failedShownMax {
-      context.talk.say("… and \(waiting.count - Self.failedShownMax) more")
+    if waiting.count > Self.unsentShownMax {
+      context.talk.say("… and \(waiting.count - Self.unsentShownMax) more")
     }
   }
 
