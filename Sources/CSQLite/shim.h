@@ -15,4 +15,8 @@ static inline int skep_sqlite3_bind_text_static(sqlite3_stmt *s, int i, const ch
 static inline int skep_sqlite3_bind_text_copy(sqlite3_stmt *s, int i, const char *p, int n) {
   return sqlite3_bind_text(s, i, p, n, SQLITE_TRANSIENT);
 }
+// A connection that reads leaves the write-ahead log where it is when it closes.
+static inline int skep_sqlite3_keep_wal(sqlite3 *db) {
+  return sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);
+}
 #endif

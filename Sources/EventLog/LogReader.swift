@@ -204,11 +204,11 @@ public final class LogReader: Sendable {
       if let open = state.connection { return try body(open.database, open.relays) }
       let reading = try LogFile.openForReading(path: path, options: options)
       let open = OpenConnection(database: reading.database, relays: RelayNames(reading.database))
-      guard reading.isUnmade else {
+      guard reading.isUnmade || reading.isAlone else {
         state.connection = open
         return try body(open.database, open.relays)
       }
-      // Somebody may be making it: the next question looks at the file again.
+      // Somebody may be making it, or wants it too: the next question looks at the file again.
       defer { reading.database.close() }
       return try body(open.database, open.relays)
     }

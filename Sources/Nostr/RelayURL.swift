@@ -11,7 +11,8 @@ public struct RelayURL: Hashable, Comparable, Sendable, CustomStringConvertible 
   public let path: String
 
   /// - Parameter text: `ws://` or `wss://`, a host, and optionally a port and a path; nil for
-  ///   anything else, for user information, and for an empty host.
+  ///   anything else, for user information, and for a host that is neither a name of the DNS nor an
+  ///   IP address.
   public init?(_ text: some StringProtocol) {
     var rest = Array(text.utf8)[...]
     if Self.drop("wss://", from: &rest) {
@@ -48,11 +49,7 @@ public struct RelayURL: Hashable, Comparable, Sendable, CustomStringConvertible 
   public var isLoopback: Bool {
     if host == "localhost" || host == "::1" { return true }
     // Four numbers, for a name like `127.evil.test` is somebody else's.
-    let parts = host.utf8.split(separator: 0x2e, omittingEmptySubsequences: false)
-    return parts.count == 4 && parts[0].elementsEqual("127".utf8)
-      && parts.allSatisfy { part in
-        (1...3).contains(part.count) && part.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
-      }
+    return host.hasPrefix("127.") && RelayHost.isFour(Array(host.utf8)[...])
   }
 
   public static func < (left: RelayURL, right: RelayURL) -> Bool {
@@ -79,11 +76,11 @@ public struct RelayURL: Hashable, Comparable, Sendable, CustomStringConvertible 
       guard let end = authority.firstIndex(of: 0x5d) else { return nil }
       name = authority[(authority.startIndex + 1)..<end]
       after = authority[(end + 1)...]
-      guard name.contains(0x3a), name.allSatisfy(isAddressByte) else { return nil }
+      guard RelayHost.isSix(name) else { return nil }
     } else {
       name = authority.prefix { $0 != 0x3a }
       after = authority.dropFirst(name.count)
-      guard !name.isEmpty, name.allSatisfy(isNameByte) else { return nil }
+      guard RelayHost.isNameOrFour(name) else { return nil }
     }
     guard name.count <= hostBytesMax else { return nil }
     guard let colon = after.first else { return (name, nil) }
@@ -100,19 +97,5 @@ public struct RelayURL: Hashable, Comparable, Sendable, CustomStringConvertible 
 
   private static func lowercase(_ byte: UInt8) -> UInt8 {
     byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte
-  }
-
-  private static func isNameByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x5f: true
-    default: false
-    }
-  }
-
-  private static func isAddressByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case 0x30...0x39, 0x41...0x46, 0x61...0x66, 0x2e, 0x3a: true
-    default: false
-    }
   }
 }

@@ -5,6 +5,10 @@ public enum KeyFileError: Error, Hashable, Sendable, CustomStringConvertible {
   case missing(path: String)
   /// Others may read or change it; the mode is what it has now.
   case tooOpen(path: String, mode: UInt32)
+  /// Others may put another key in its place; the mode is the folder's.
+  case folderTooOpen(path: String, mode: UInt32)
+  /// A link stands there, and what it points to does not.
+  case linkToNothing(path: String)
   /// It holds neither `nsec1…` nor `ncryptsec1…`.
   case malformed(path: String)
   case needsPassphrase(path: String)
@@ -22,6 +26,11 @@ public enum KeyFileError: Error, Hashable, Sendable, CustomStringConvertible {
     case .tooOpen(let path, let mode):
       "others may reach the key at \(path) (mode \(String(mode, radix: 8))): run chmod 600 on it,"
         + " and think of the key as seen if others use this machine"
+    case .folderTooOpen(let path, let mode):
+      "others may put a key of theirs into \(path) (mode \(String(mode, radix: 8))): run chmod 700 on"
+        + " it, and look whether the key is yours"
+    case .linkToNothing(let path):
+      "\(path) is a link to nothing: put the key back where it points, or remove the link"
     case .malformed(let path):
       "\(path) holds no secret key (nsec1… or ncryptsec1…): import yours again"
     case .needsPassphrase(let path):
@@ -113,9 +122,13 @@ public enum KeyFile {
   private static func read(_ path: String) throws(KeyFileError) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else {
-      throw errno == ENOENT ? .missing(path: path) : .io(path: path, doing: "read", errno: errno)
+      let problem = errno
+      var link = stat()
+      guard problem == ENOENT else { throw .io(path: path, doing: "read", errno: problem) }
+      throw lstat(path, &link) == 0 ? .linkToNothing(path: path) : .missing(path: path)
     }
     defer { close(file) }
+    try refuseOpen(folder(of: path))
     // Asked of the open file, so that nobody can swap it in between.
     var status = stat()
     guard fstat(file, &status) == 0 else { throw .io(path: path, doing: "read", errno: errno) }
@@ -142,6 +155,17 @@ public enum KeyFile {
     guard !line.isEmpty, count <= bytesMax, rest.allSatisfy(isSpace)
     else { throw .malformed(path: path) }
     return Array(line)
+  }
+
+  /// Refuses a folder in which others may replace the key. In one that is sticky they cannot.
+  private static func refuseOpen(_ folder: String) throws(KeyFileError) {
+    var status = stat()
+    guard stat(folder, &status) == 0 else {
+      throw .io(path: folder, doing: "read", errno: errno)
+    }
+    guard status.st_mode & 0o022 == 0 || status.st_mode & 0o1000 != 0 else {
+      throw .folderTooOpen(path: folder, mode: status.st_mode & 0o777)
+    }
   }
 
   private static func write(_ line: [UInt8], draft: String) throws(KeyFileError) {
@@ -179,10 +203,14 @@ public enum KeyFile {
     unlink(draft)
   }
 
+  private static func folder(of path: String) -> String {
+    let end = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+    return end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+  }
+
   /// A file's name survives power loss only once its folder is written.
   private static func syncFolder(of path: String) throws(KeyFileError) {
-    let end = path.utf8.lastIndex(of: UInt8(ascii: "/"))
-    let folder = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    let folder = folder(of: path)
     let file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard file >= 0 else { throw .io(path: folder, doing: "write", errno: errno) }
     defer { close(file) }

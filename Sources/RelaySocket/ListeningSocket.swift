@@ -34,6 +34,11 @@ struct ListeningSocket: Sendable {
     guard connection >= 0 else { return nil }
     _ = fcntl(connection, F_SETFL, O_NONBLOCK)
     _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
+    // Each frame leaves at once: held back until the one before it is acknowledged, an answer of an
+    // event and its EOSE would take as long as the other side delays its acknowledgements.
+    var yes: Int32 = 1
+    setsockopt(
+      connection, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
     return connection
   }
 

@@ -20,12 +20,25 @@ public struct SyncSummary: Sendable, Hashable {
   public var relays: [RelayURL: Text?] = [:]
 
   public init() {}
+
+  /// What a run that was stopped had done until then.
+  public init(_ progress: SyncProgress) {
+    stored = progress.stored
+    duplicates = progress.duplicates
+    rejected = progress.rejected
+    viaNegentropy = progress.viaNegentropy
+    viaPaging = progress.viaPaging
+  }
 }
 
 /// How far a run has come.
 public struct SyncProgress: Sendable, Hashable {
   public internal(set) var stored = 0
   public internal(set) var duplicates = 0
+  /// By reason.
+  public internal(set) var rejected: [String: Int] = [:]
+  public internal(set) var viaNegentropy = 0
+  public internal(set) var viaPaging = 0
   public internal(set) var received = 0
   public internal(set) var scopesDone = 0
   public internal(set) var scopesKnown = 0

@@ -89,6 +89,32 @@ import Testing
     #expect(lines[1].hasPrefix("            16:30"))
   }
 
+  @Test(arguments: [40, 80])
+  func `a long line is broken at the terminal's edge, under its author`(columns: Int) throws {
+    let text = Text(String(repeating: "word ", count: 60) + String(repeating: "語", count: 60))
+    var narrow = ChatRendering(zone: { _ in 0 }, columns: columns, hasStyle: false)
+    #expect(narrow.message(try shown(1, text, at: 0)).count == 1)
+    narrow.isWrapping = true
+    let lines = narrow.message(try shown(1, text, at: 0))
+    #expect(lines.count > 4)
+    #expect(lines.allSatisfy { CellWidth.of($0) <= columns })
+    #expect(lines.dropFirst().allSatisfy { $0.hasPrefix("            ") })
+    let body = lines.enumerated().map {
+      $0 == 0 ? String($1.dropFirst(25)) : String($1.dropFirst(12))
+    }
+    let joined = body.joined().filter { $0 != " " }
+    #expect(joined == text.string.filter { $0 != " " })
+  }
+
+  @Test func `a message that would fill the screen is cut and says how to see the rest`() throws {
+    let long = rendering.message(try shown(7, Text(String(repeating: "x", count: 65_536)), at: 0))
+    #expect(long.last?.contains("… 61536 more characters, /show #7") == true)
+    let tall = rendering.message(try shown(7, Text(String(repeating: "y\n", count: 500)), at: 0))
+    #expect(tall.count < 70 && tall.last?.contains("more characters, /show #7") == true)
+    let short = rendering.message(try shown(7, Text(String(repeating: "x", count: 4000)), at: 0))
+    #expect(short.count == 1)
+  }
+
   @Test func `hostile times are shown without a crash`() throws {
     for time in [Int64.max, 0, 253_402_300_800] {
       #expect(!rendering.page([try shown(1, "a", at: time)]).isEmpty)

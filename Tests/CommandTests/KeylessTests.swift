@@ -28,6 +28,30 @@ import Testing
     #expect(refused.stderr.contains("chmod 600") && refused.stderr.contains(relay.url))
   }
 
+  @Test(arguments: ["wrong", "", "dangling", "noise", "open folder"])
+  func `whatever keeps a key shut, a mirror goes on until it is asked for it`(how: String) throws {
+    var skep = try SkepProcess()
+    let (plain, strict) = (try DemoProcess(skep), try DemoProcess(skep, "--auth"))
+    skep.environment["SKEP_PASSPHRASE"] = "correct horse"
+    _ = try skep.run("key", "new")
+    skep.environment["SKEP_PASSPHRASE"] = how == "dangling" || how == "noise" ? nil : how
+    let file = skep.home + Self.key
+    switch how {
+    case "dangling":
+      #expect(unlink(file) == 0 && symlink("/nowhere/at/all", file) == 0)
+      #expect(try skep.run("key", "show").code == 77)
+    case "noise": try Data("noise".utf8).write(to: URL(filePath: file))
+    case "open folder":
+      skep.environment["SKEP_PASSPHRASE"] = "correct horse"
+      #expect(chmod(skep.home + "/identity", 0o777) == 0)
+    default: break
+    }
+    let open = try skep.run("mirror", plain.url, "--all")
+    #expect(open.code == 0 && open.stderr.contains("going on without the key"), "\(open.stderr)")
+    let refused = try skep.run("mirror", strict.url, "--all")
+    #expect(refused.code == 77, "\(refused.stderr)")
+  }
+
   @Test func `without its passphrase a chat reads, and says what writing needs`() throws {
     var skep = try SkepProcess()
     skep.environment["SKEP_PASSPHRASE"] = "correct horse"

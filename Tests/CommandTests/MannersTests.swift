@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Nostr
 import NostrCrypto
 import Testing
@@ -24,6 +25,33 @@ import Testing
     #expect(try skep.run("import", "/dev/null").code == 0)
     let row = try #require(try skep.run("status", "--json").rows().first)
     #expect((row["cache"] as? [String: Any])?["state"] as? String == "ok")
+  }
+
+  @Test(arguments: [
+    ##"{"#1":["one"]}"##, ##"{"#&":["x"]}"##, ##"{"#hh":["x"]}"##, #"{"kind":[9]}"#,
+  ])
+  func `a key that is no part of a filter is named`(filter: String) throws {
+    let skep = try SkepProcess()
+    _ = try skep.run("import", "-", stdin: Vectors.goodLine())
+    #expect(try skep.run("query", filter).stderr.contains("is no part of a filter"))
+    #expect(try !skep.run("query", ##"{"#h":["x"]}"##).stderr.contains("no part of a filter"))
+  }
+
+  @Test func `a search gets one refusal`() throws {
+    let skep = try SkepProcess()
+    _ = try skep.run("import", "-", stdin: Vectors.goodLine())
+    let outcome = try skep.run("query", #"{"search":"x"}"#)
+    #expect(outcome.code == 64)
+    #expect(outcome.stderr.components(separatedBy: "search").count == 2)
+  }
+
+  @Test func `a mirror of an address where nobody is leaves no community`() throws {
+    let skep = try SkepProcess()
+    #expect(try skep.run("mirror", "ws://127.0.0.1:1", "--fail-after", "1s").code == 3)
+    #expect(access(skep.home + "/127.0.0.1:1", F_OK) != 0)
+    #expect(try skep.run("import", "/dev/null", "--community", "ws://127.0.0.1:1").code == 0)
+    #expect(try skep.run("mirror", "ws://127.0.0.1:1", "--fail-after", "1s").code == 3)
+    #expect(access(skep.home + "/127.0.0.1:1/log.sqlite", F_OK) == 0)
   }
 
   @Test func `an address in use is not called a refused connection`() throws {

@@ -39,6 +39,24 @@ struct MisbehavingMirrorTests {
     #expect(try relay.frames("REQ").count < 60)
   }
 
+  @Test func `a mirror that is stopped tells what it had done until then`() async throws {
+    let skep = try SkepProcess()
+    let events = try Scripted.messages(100, until: Scripted.now() - 60)
+    let relay = try MisbehavingRelay(skep.scratch, events: events, ["cap": 20, "endless_after": 2])
+    let running = try skep.start(["mirror", relay.url, "--all", "--json"])
+    while running.process.isRunning, try relay.frames("REQ").count < 3 { sched_yield() }
+    kill(running.process.processIdentifier, SIGINT)
+    let outcome = try running.finish()
+    #expect(outcome.code == 130)
+    let told = try summary(outcome)
+    let stored = try #require(told["stored"] as? Int)
+    #expect(stored > 0 && (told["via"] as? [String: Int])?["paging"] == stored)
+    let relays = try #require(told["relays"] as? [[String: Any]])
+    #expect(relays.map { $0["reached"] as? Bool } == [true])
+    #expect(told["complete"] as? Bool == false)
+    #expect(try gaps(outcome).contains { $0["why"] as? String == "stopped" })
+  }
+
   @Test func `a second denser than a page is named as unproven, and everything else is there`()
     async throws
   {

@@ -257,7 +257,10 @@ import Testing
     }
     while running.process.isRunning, size() < 4096 { sched_yield() }
     kill(running.process.processIdentifier, number)
-    #expect(try running.finish().code == code)
+    let stopped = try running.finish()
+    #expect(stopped.code == code)
+    let stored = try #require(try stopped.rows().last?["stored"] as? Int)
+    #expect(try skep.run("export").text.split(separator: "\n").count == stored)
     feeder.process.terminate()
     _ = try feeder.finish()
     #expect(try skep.run("verify").code == 0)

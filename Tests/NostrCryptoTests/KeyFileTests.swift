@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Nostr
 import NostrCrypto
 import Testing
@@ -10,7 +11,8 @@ import Testing
 
     init() throws {
       path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
-      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+      try FileManager.default.createDirectory(
+        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     }
 
     // The folder is scratch: what cannot be removed is left to the system.
@@ -30,6 +32,31 @@ import Testing
   private let nsec = "nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5"
   private let encrypted =
     "ncryptsec1qgzxhvmcnvq9aknl2633f7g94m7epyhpf9ue7m5a5jrve0md877k7qy8xls9h7fe44dsz6wfvkwfrpp0f7pqpct5uumyd5f7kwjarm25tx9k4v4xgqwgpwfye8wp0fj39pnhnz3n06tcamu0mgx8wvde"
+
+  @Test(arguments: [(0o700, true), (0o755, true), (0o777, false), (0o720, false), (0o1777, true)])
+  func `a key in a folder that others may write into is refused`(mode: Int, isTaken: Bool) throws {
+    let folder = try Folder()
+    try folder.write(nsec)
+    #expect(chmod(folder.path, mode_t(mode)) == 0)
+    defer { _ = chmod(folder.path, 0o700) }
+    let refusal = KeyFileError.folderTooOpen(path: folder.path, mode: UInt32(mode & 0o777))
+    if isTaken {
+      #expect(try KeyFile.load(path: folder.file).nsec() == nsec)
+    } else {
+      #expect(throws: refusal) { try KeyFile.load(path: folder.file) }
+    }
+  }
+
+  @Test func `a link to nothing is not called a missing key`() throws {
+    let folder = try Folder()
+    #expect(symlink(folder.path + "/gone", folder.file) == 0)
+    #expect(throws: KeyFileError.linkToNothing(path: folder.file)) {
+      try KeyFile.load(path: folder.file)
+    }
+    #expect(throws: KeyFileError.missing(path: folder.path + "/other")) {
+      try KeyFile.load(path: folder.path + "/other")
+    }
+  }
 
   @Test func `a saved key is closed to others and comes back`() throws {
     let folder = try Folder()

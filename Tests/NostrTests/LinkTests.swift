@@ -31,12 +31,33 @@ struct RelayURLTests {
     "wss://relay.test/\u{1}", "wss://relay.test/a b", " wss://relay.test",
     "wss:/\u{338}/relay.test",
     "wss://relay\u{0}.test", "wss://relay%2etest",
+    "wss://.", "wss://..", "wss://...", "wss://..:443", "wss://.relay.test", "wss://relay..test",
+    "wss://relay.test..", "wss://-relay.test", "wss://relay-.test", "wss://256.0.0.1",
+    "wss://1.2.3", "wss://01.2.3.4", "wss://relay.1", "wss://[:]", "wss://[:::]", "wss://[1::2::3]",
+    "wss://[1:2:3:4:5:6:7]", "wss://[1:2:3:4:5:6:7:8:9]", "wss://[12345::]", "wss://[::1.2.3]",
+    "wss://[1.2.3.4::]",
   ])
   func `what a relay cannot have is refused`(text: String) { #expect(RelayURL(text) == nil) }
 
+  @Test(arguments: [
+    "wss://r", "wss://a-b.c_d.test", "wss://1.2.3.4", "wss://xn--bcher-kva.test", "wss://1.test",
+    "wss://[::]", "wss://[1::]", "wss://[::1]", "wss://[1:2:3:4:5:6:7:8]", "wss://[::ffff:1.2.3.4]",
+    "wss://[1:2:3:4:5:6:1.2.3.4]", "wss://[fe80::1:2]",
+  ])
+  func `names and addresses that there can be are taken`(text: String) throws {
+    #expect(try #require(RelayURL(text)).description == text)
+  }
+
+  @Test(arguments: [63, 64])
+  func `a label is as long as the DNS lets it be`(count: Int) {
+    let url = RelayURL("wss://\(String(repeating: "a", count: count)).test")
+    #expect((url != nil) == (count == 63))
+  }
+
   @Test(arguments: [249, 250])
   func `a host is as long as it can be as the name of a folder`(count: Int) {
-    let url = RelayURL("wss://\(String(repeating: "a", count: count)):65535")
+    let host = String(repeating: "a.", count: count / 2) + String(repeating: "a", count: count % 2)
+    let url = RelayURL("wss://\(host):65535")
     #expect((url != nil) == (count == 249))
     #expect(url.map { $0.hostAndPort.utf8.count <= 255 } ?? true)
   }

@@ -261,6 +261,7 @@ class Link:
         self.interrupt(name, page)
         self.subscriptions[name] = filters
         if touches(rules.get('endless_kinds', [])): return
+        if self.asked > rules.get('endless_after', 10 ** 9): return
         self.say('EOSE', name)
 
     def interrupt(self, name, page):

@@ -103,6 +103,14 @@ import Testing
     return bench
   }
 
+  @Test(arguments: ["identity", "default", "archive"])
+  func `a machine called as the home's own things does not share their names`(host: String) throws {
+    let plain = CommunityName(try #require(RelayURL("ws://\(host)")))
+    let secure = CommunityName(try #require(RelayURL("wss://\(host)")))
+    #expect(plain.text == host + ":80" && secure.text == host + ":443")
+    #expect(CommunityName(try #require(RelayURL("wss://\(host).test"))).text == host + ".test")
+  }
+
   @Test func `a community is named by its URL, its host and port, or a host that is enough`()
     async throws
   {

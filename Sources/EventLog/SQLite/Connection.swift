@@ -10,6 +10,8 @@ package final class Connection {
   private let handle: OpaquePointer
   private var statements: [String: Statement] = [:]
   private var isOpen = true
+  /// Whether no other connection to the file can be made while this one is open.
+  var isAlone = false
 
   /// - Parameters:
   ///   - name: The path, or a URI where `flags` allow one.
@@ -116,6 +118,9 @@ package final class Connection {
 
   /// Ends the statement that runs; may be called from any thread while the connection is open.
   func interrupt() { sqlite3_interrupt(handle) }
+
+  /// Leaves the write-ahead log as it is when this connection closes, also where it is the last.
+  func keepPending() { _ = skep_sqlite3_keep_wal(handle) }
 
   func setBusyTimeout(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
 

@@ -1,4 +1,5 @@
 import CSQLite
+import Glibc
 import Migrations
 import Nostr
 import NostrCrypto
@@ -193,6 +194,8 @@ enum LogFile {
     /// Whether the file is not a log yet, because its maker was killed or is at it just now. What is
     /// read then is a log without anything in it, and the file is worth another look.
     let isUnmade: Bool
+    /// Whether it keeps all others out, and so is to be closed again at once.
+    var isAlone = false
   }
 
   static func openForReading(path: String, options: LogOptions) throws(LogError) -> Reading {
@@ -215,7 +218,7 @@ enum LogFile {
             + "open it once for writing, which brings it up to date")
       }
       try checkContent(database, options: options)
-      return Reading(database: database, isUnmade: false)
+      return Reading(database: database, isUnmade: false, isAlone: database.isAlone)
     } catch {
       database.close()
       throw error
@@ -249,16 +252,45 @@ enum LogFile {
       // them as long as it lives.
       // SQLite does not tell that it was a right that was missing, so the attempt has to.
       switch error {
-      case .readOnly, .io: break
+      case .readOnly, .io, .full: break
       default: throw error
       }
-      guard FileSize.of(path + "-shm") == nil else { throw error }
+      // On a full disk an index may have been begun, and is too short for anybody to work with.
+      guard (FileSize.of(path + "-shm") ?? 0) < indexBytesMin else { throw error }
       if hasPending(path) {
+        if let alone = try openAlone(path: path, options: options) { return alone }
+        if case .full = error { throw error }
         throw LogError.io(
           "\(path) was left by a writer that was killed, and folding in what it wrote last needs a "
             + "folder that can be written: copy the folder, and use the copy")
       }
       return try openImmutable(path: path, options: options)
+    }
+  }
+
+  /// The least that the index of a write-ahead log takes.
+  private static let indexBytesMin = 32_768
+
+  /// A connection that has the index of the write-ahead log in memory, for a disk that has no room for
+  /// one; nil where another process has the file open, or it cannot be opened so.
+  ///
+  /// SQLite gives that only to whoever keeps all others out, which takes the right to write; nothing
+  /// is written.
+  private static func openAlone(path: String, options: LogOptions) throws(LogError) -> Connection? {
+    guard access(path, W_OK) == 0 else { return nil }
+    let database = try Connection(
+      name: path, path: path, flags: SQLITE_OPEN_READWRITE, vfs: options.vfs,
+      busyMilliseconds: options.busyMilliseconds)
+    database.keepPending()
+    database.isAlone = true
+    do throws(LogError) {
+      try database.execute("PRAGMA locking_mode = EXCLUSIVE")
+      _ = try database.number("PRAGMA schema_version")
+      try database.execute("PRAGMA cache_size = -4096")
+      return database
+    } catch {
+      database.close()
+      return nil
     }
   }
 

@@ -37,6 +37,9 @@ extension SyncProgress {
     stored += other.stored
     duplicates += other.duplicates
     received += other.received
+    rejected.merge(other.rejected, uniquingKeysWith: +)
+    viaNegentropy += other.viaNegentropy
+    viaPaging += other.viaPaging
     scopesDone += other.scopesDone
     scopesKnown += other.scopesKnown
     pages += other.pages

@@ -80,10 +80,12 @@ actor RoundTally {
     summary.stored += result.appended
     summary.duplicates += duplicates
     switch method {
-    case .negentropy: summary.viaNegentropy += result.appended
-    case .paging, .live: summary.viaPaging += result.appended
+    case .negentropy: progress.viaNegentropy += result.appended
+    case .paging, .live: progress.viaPaging += result.appended
     }
-    for reject in batch.rejected { summary.rejected[reject.reason, default: 0] += 1 }
+    for reject in batch.rejected { progress.rejected[reject.reason, default: 0] += 1 }
+    (summary.viaNegentropy, summary.viaPaging) = (progress.viaNegentropy, progress.viaPaging)
+    summary.rejected = progress.rejected
     progress.stored += result.appended
     progress.duplicates += duplicates
     progress.received += batch.events.count + batch.rejected.count

@@ -47,7 +47,7 @@ public final class CommunityStore: Sendable {
   /// The check of a log that was not left in order, which goes on behind everything else.
   private let checking: (any SpawnedTask)?
 
-  static let logName = "log.sqlite"
+  package static let logName = "log.sqlite"
   static let cacheName = "cache"
   public static let searchName = "search.sqlite"
 
@@ -277,8 +277,16 @@ public final class CommunityStore: Sendable {
 
   // MARK: The end
 
+  /// Whether no relay has given or proved anything yet, and nothing was written here.
+  public func isUntouched() throws(LogError) -> Bool {
+    guard try reader.head() == .start else { return false }
+    return try reader.coverage(asOf: nil).isEmpty
+  }
+
   /// Brings everything to the disk, closes all files and gives the folder free.
-  public func close() async {
+  ///
+  /// - Parameter isRemoved: Removes the folder while nobody else can be using it.
+  public func close(removing isRemoved: Bool = false) async {
     log.stopChecking()
     await checking?.finished()
     if let damage = await logDamage() { await log.distrust(damage) }
@@ -289,6 +297,7 @@ public final class CommunityStore: Sendable {
     await cache.close()
     await search?.close()
     await log.close()
+    if isRemoved { Home.remove(folder) }
     lock.withLock { $0 = nil }
   }
 }

@@ -57,6 +57,22 @@ public struct Home: Hashable, Sendable {
     try Self.makeFolder(folder(of: community))
   }
 
+  /// Removes a folder and what is in it, as far as that can be done.
+  static func remove(_ folder: String) {
+    if let entries = opendir(folder) {
+      while let entry = readdir(entries) {
+        let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+          pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+        guard name != ".", name != ".." else { continue }
+        let path = folder + "/" + name
+        if unlink(path) != 0, errno == EISDIR { remove(path) }
+      }
+      closedir(entries)
+    }
+    rmdir(folder)
+  }
+
   static func makeFolder(_ folder: String) throws(StoreError) {
     var made = folder.hasPrefix("/") ? "" : "."
     for part in folder.split(separator: "/") {
@@ -78,11 +94,20 @@ public struct CommunityName: Hashable, Comparable, Sendable, CustomStringConvert
 
   private init(unchecked text: String) { self.text = text }
 
-  public init(_ relay: RelayURL) { text = relay.hostAndPort }
+  public init(_ relay: RelayURL) {
+    let name = relay.hostAndPort
+    // A machine may be called as the home calls something of its own: its port tells them apart.
+    let isTaken = Self.reserved.contains(name) || name == Self.archive.text
+    text = isTaken ? "\(name):\(relay.port)" : name
+  }
+
+  /// The folder of the keys, and what the key of no community is called there.
+  private static let reserved: Set<String> = ["identity", "default"]
 
   /// - Parameter folder: A folder's name; nil for folders that are something else.
   public init?(folder: String) {
-    guard !folder.isEmpty, folder != "identity", !folder.hasPrefix("."), folder.utf8.count < 256,
+    guard !folder.isEmpty, !Self.reserved.contains(folder), !folder.hasPrefix("."),
+      folder.utf8.count < 256,
       folder.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x2f && $0 != 0x7f })
     else { return nil }
     text = folder

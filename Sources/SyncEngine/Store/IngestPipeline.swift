@@ -25,6 +25,8 @@ public struct IngestProgress: Sendable, Hashable {
   public internal(set) var ephemeral = 0
   /// By reason.
   public internal(set) var rejected: [String: Int] = [:]
+
+  public init() {}
 }
 
 /// Who is told while a run goes on; `rejected` and `progress` come one after the other, in the order
@@ -262,7 +264,7 @@ struct CheckedBlock: Sendable {
       guard let range = line.range else {
         rejected.append(
           RejectedLine(
-            number: line.number, reason: "size", detail: "the line is too long", id: nil,
+            number: line.number, reason: "size", detail: Text(LineCutter.tooLong), id: nil,
             bytes: nil))
         continue
       }

@@ -22,6 +22,9 @@ public struct LineCutter: Sendable {
   /// Is given what is dropped of the lines that are longer, piece by piece, with their numbers.
   public var overflow: (@Sendable (Int, ArraySlice<UInt8>) -> Void)?
 
+  /// What is said of a line over the usual limit.
+  public static let tooLong = "the line is over 16 MiB"
+
   private var block = LineBlock()
   /// Where in `block.bytes` the unfinished line begins.
   private var start = 0

@@ -117,7 +117,7 @@ enum ChatCommand: Command {
               for: Date(timeIntervalSince1970: Double(time.seconds))))
         },
         columns: Talk.columns(of: STDOUT_FILENO),
-        hasStyle: context.out.isTerminal && !isPlain))
+        hasStyle: context.out.isTerminal && !isPlain, isWrapping: context.out.isTerminal))
   }
 }
 

@@ -9,6 +9,9 @@ struct ChatRendering {
   let columns: Int
   /// Bold and dim, where the output is a terminal that was not asked to do without.
   let hasStyle: Bool
+  /// Whether the lines go to a terminal, where they are broken at its edge; elsewhere each line of a
+  /// message stays one, so that it can be searched for.
+  var isWrapping = false
 
   private static let nameCells = 20
 
@@ -45,10 +48,43 @@ struct ChatRendering {
       body.insert("[\(SafeText.line(title, cells: 80))]", at: 0)
     }
     if let answered = shown.repliesTo { body[0] = "↳ #\(answered) " + body[0] }
+    body = folded(body, number: shown.number)
+    if isWrapping { body = wrapped(body, first: columns - 13 - CellWidth.of(author)) }
     var lines = ["\(head)\(bold(author)) \(body[0])"] + body.dropFirst().map { indent + $0 }
     let marks = marks(shown)
     if !marks.isEmpty { lines[lines.count - 1] += "  " + dim(marks.joined(separator: " · ")) }
     return lines
+  }
+
+  /// The most characters and lines of one message that stand in a page.
+  static let shownMax = (characters: 4000, lines: 60)
+
+  /// Cut where it would push everything else off the screen, with a word on how to see the rest.
+  private func folded(_ lines: [String], number: Int) -> [String] {
+    var kept: [String] = []
+    var left = Self.shownMax.characters
+    for line in lines.prefix(Self.shownMax.lines) where left > 0 {
+      kept.append(String(line.prefix(left)))
+      left -= line.count + 1
+    }
+    let more = lines.reduce(0) { $0 + $1.count } - kept.reduce(0) { $0 + $1.count }
+    return more > 0 ? kept + ["… \(more) more characters, /show #\(number)"] : kept
+  }
+
+  /// Broken at the edge of the terminal, between words where there are any.
+  private func wrapped(_ lines: [String], first: Int) -> [String] {
+    var result: [String] = []
+    for line in lines {
+      var rest = line[...]
+      repeat {
+        let cells = max(10, result.isEmpty ? first : columns - 12)
+        let piece = CellWidth.piece(of: rest, cells: cells)
+        rest = rest[piece.endIndex...]
+        result.append(String(piece))
+        if !rest.isEmpty, rest.first == " " { rest = rest.dropFirst() }
+      } while !rest.isEmpty
+    }
+    return result
   }
 
   private func marks(_ shown: ShownMessage) -> [String] {

@@ -138,7 +138,7 @@ extension ChatSession {
     switch outcome {
     case .reached: break
     case .timedOut:
-      let late = goal == .live ? await laggards() : ""
+      let late = goal == .live ? await laggards() : try await waiting()
       throw ChatFailure("timeout", "not within \(Self.patience.components.seconds) s\(late)")
     case .impossible(let why): throw ChatFailure("impossible", why.string)
     }
@@ -154,6 +154,20 @@ extension ChatSession {
   }
 
   private static let laggardsMax = 5
+
+  /// Why something still waits in the outbox.
+  private func waiting() async throws -> String {
+    var reasons = await engine.status().relays.filter { $0.state != .ready }.map { relay in
+      "\(relay.url) is not reached: \(relay.lastError?.string ?? relay.state.name)"
+    }
+    let open = try store.reader.deliveries(includingSent: false).filter(\.state.isOpen)
+    for case let why? in open.map(\.reason) where !reasons.contains(why.string) {
+      reasons.append(why.string)
+    }
+    return "; \(open.count) not sent"
+      + (reasons.isEmpty
+        ? "" : ": " + reasons.prefix(Self.laggardsMax).joined(separator: "; "))
+  }
 
   /// What was not live in time.
   private func laggards() async -> String {

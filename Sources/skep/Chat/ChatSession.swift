@@ -97,9 +97,25 @@ final class ChatSession {
     } catch let failure as ChatFailure {
       try finish(line.name, failure)
     } catch let error as EngineError {
-      if case .store(let problem) = error { throw problem }
+      if case .store(let problem) = error { return try finish(line.name, failing: problem) }
       if case .stopped = error, context.stop.isRequested { throw CancellationError() }
       try finish(line.name, ChatFailure(Self.code(of: error), advice(on: error)))
+    } catch let closed as OutputClosed {
+      throw closed
+    } catch let cancelled as CancellationError {
+      throw cancelled
+    } catch {
+      try finish(line.name, failing: error)
+    }
+  }
+
+  /// Says that a store failed, and goes on where the next answer may be a better one.
+  private func finish(_ command: String, failing error: any Error) throws {
+    try finish(command, ChatFailure("store", Failure(error).message))
+    switch error {
+    case LogError.full, LogError.busy, LogError.readOnly, LogError.io: break
+    case CacheError.log(.full), CacheError.log(.busy), CacheError.log(.io): break
+    default: throw error
     }
   }
 

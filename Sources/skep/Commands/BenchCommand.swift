@@ -47,7 +47,7 @@ enum BenchCommand: Command {
         if context.wantsJSON {
           try context.out.write(row: ["name": JSON(bench.name), "about": JSON(bench.about)])
         } else {
-          try context.out.write(line: CellWidth.padded(bench.name, to: 10) + bench.about)
+          try context.out.write(line: CellWidth.padded(bench.name, to: 12) + bench.about)
         }
       }
       return .done

@@ -12,7 +12,8 @@ enum ExportCommand: Command {
       .value("group", "ID", "the events of one group, and what is about them"),
       .value("kind", "N", "only this kind; may be given again", repeats: true),
       .value("since", "T", "not older than this"), .value("until", "T", "not newer than this"),
-      .value("out", "FILE", "a file that appears whole or not at all; stdout otherwise"),
+      .value(
+        "out", "FILE", "a file that appears whole or not at all; otherwise, and for -, stdout"),
       .value("manifest", "FILE", "a file that says what the export holds"),
     ],
     about:
@@ -24,20 +25,23 @@ enum ExportCommand: Command {
     let selection = ExportSelection(
       group: try context.groups()?.last, kinds: try kinds(context),
       since: since, until: until)
-    if let out = context.invocation.value("out"),
-      let manifest = context.invocation.value("manifest"), AtomicFile.isSame(out, manifest)
-    {
+    let out = try OutputPath.given("out", context) ?? OutputPath.stdout
+    let manifest = try OutputPath.given("manifest", context)
+    let isToStdout = out == OutputPath.stdout
+    if let manifest, isToStdout ? manifest == out : AtomicFile.isSame(out, manifest) {
       throw context.usage(
-        "--out and --manifest name the same file, which can hold only one of them")
+        isToStdout
+          ? "the events and the manifest cannot both go to stdout: name a file for one of them"
+          : "--out and --manifest name the same file, which can hold only one of them")
     }
     let community = try ReadingCommunity.chosen(context)
-    let file = try context.invocation.value("out").map { try AtomicFile($0) }
+    let file = isToStdout ? nil : try AtomicFile(out)
     var tally = Tally()
     try write(selection, community, context, to: file, &tally)
     if let code = context.stop.code { return code }
     try file?.finish()
     if file == nil { try context.out.flush() }
-    try writeManifest(selection, tally, community, context)
+    if let manifest { try writeManifest(manifest, selection, tally, community, context) }
     context.talk.say("\(Progress.grouped(tally.count)) events exported")
     return .done
   }
@@ -91,9 +95,9 @@ enum ExportCommand: Command {
   }
 
   private static func writeManifest(
-    _ selection: ExportSelection, _ tally: Tally, _ community: ReadingCommunity, _ context: Context
+    _ path: String, _ selection: ExportSelection, _ tally: Tally, _ community: ReadingCommunity,
+    _ context: Context
   ) throws {
-    guard let path = context.invocation.value("manifest") else { return }
     let reach = Filter(
       kinds: selection.kinds, tags: selection.group.map { [UInt8(ascii: "h"): [$0]] } ?? [:],
       since: selection.since, until: selection.until)
@@ -113,6 +117,10 @@ enum ExportCommand: Command {
       "coverage": .array(touched.map(Rows.coverage)), "gaps": .array(gaps.map(Rows.gap)),
       "created_at": JSON(now),
     ]
+    if path == OutputPath.stdout {
+      try context.out.write(manifest.line)
+      return try context.out.flush()
+    }
     let file = try AtomicFile(path)
     try file.write(manifest.line)
     try file.finish()

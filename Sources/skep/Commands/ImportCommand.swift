@@ -24,15 +24,22 @@ enum ImportCommand: Command {
       return key
     }
     let source = try ByteSource(path: context.invocation.operands[0], stop: context.stop)
-    let refusals = try Refusals(
-      path: context.invocation.value("rejects"), isQuiet: context.invocation.has("quiet"))
+    let rejects = try OutputPath.given("rejects", context)
+    if rejects == OutputPath.stdout {
+      throw context.usage("--rejects needs the name of a file; ./- is one called so")
+    }
+    if let rejects, source.isFile(rejects) {
+      throw context.usage("--rejects names the file that is read, which it would replace")
+    }
+    let refusals = try Refusals(path: rejects, isQuiet: context.invocation.has("quiet"))
     let (folder, relay) = try CommunityFolder.forImport(context)
     let store = try await folder.openStore(relay: relay, context)
     let outcome: Result<IngestProgress, any Error>
     let progress = Progress()
+    let committed = Lock(IngestProgress())
     do {
       if let relayKey { try await declare(relayKey, of: store) }
-      outcome = .success(try await copy(source, into: store, refusals, context))
+      outcome = .success(try await copy(source, into: store, refusals, context, committed))
     } catch {
       outcome = .failure(error)
     }
@@ -41,11 +48,13 @@ enum ImportCommand: Command {
     await store.caughtUp()
     await store.close()
     if let code = context.stop.code {
+      let tally = committed.withLock { $0 }
+      if context.wantsJSON { try report(tally, rate: tally.rate(in: progress.elapsed), context) }
       context.talk.say("stopped; the log ends at entry \(head), run the same again to go on")
       return code
     }
     let tally = try outcome.get()
-    try report(tally, rate: Double(tally.count) / progress.elapsed, context)
+    try report(tally, rate: tally.rate(in: progress.elapsed), context)
     return tally.rejectedCount == 0 ? .done : .partial
   }
 
@@ -60,13 +69,17 @@ enum ImportCommand: Command {
   }
 
   private static func copy(
-    _ source: ByteSource, into store: CommunityStore, _ refusals: Refusals, _ context: Context
+    _ source: ByteSource, into store: CommunityStore, _ refusals: Refusals, _ context: Context,
+    _ committed: Lock<IngestProgress>
   ) async throws -> IngestProgress {
     let shown = ProgressLine(total: source.size, isQuiet: context.invocation.has("quiet"))
     let pipeline = IngestPipeline(store: store, work: WorkPool(), clock: context.clock)
     var observer = IngestObserver(
       rejected: { refusals.take($0) },
-      progress: { shown.show("imported", done: $0.lines, part: $0.bytes) })
+      progress: { progress in
+        committed.withLock { $0 = progress }
+        shown.show("imported", done: progress.lines, part: progress.bytes)
+      })
     if refusals.keepsAll { observer.overflow = { refusals.take($0, piece: $1) } }
     let tally = try await pipeline.run(source, observer: observer)
     shown.end()
@@ -95,4 +108,8 @@ enum ImportCommand: Command {
 extension IngestProgress {
   fileprivate var rejectedCount: Int { rejected.values.reduce(0, +) }
   fileprivate var count: Int { stored + duplicates + ephemeral + rejectedCount }
+
+  fileprivate func rate(in seconds: Double) -> Double {
+    seconds > 0 ? Double(count) / seconds : 0
+  }
 }

@@ -39,7 +39,9 @@ struct LogCheck {
     } else {
       context.talk.say(
         "\(Progress.grouped(ok)) events verified, \(rejected) rejected; "
-          + (problems.isEmpty ? "nothing is wrong" : "\(problems.count) problems"))
+          + (problems.isEmpty
+            ? "nothing is wrong" : problems.count == 1 ? "1 problem" : "\(problems.count) problems")
+      )
     }
     return problems.isEmpty && rejected == 0 ? .done : .invalid
   }

@@ -55,7 +55,9 @@ enum QueryCommand: Command {
   /// A key that is no part of a filter asks for nothing, as at a relay; a slip of the finger must
   /// not pass for an answer all the same.
   private static func nameUnknownKeys(_ value: JSONValue, _ context: Context) {
-    let known: Set<Text> = ["ids", "authors", "kinds", "since", "until", "limit"]
+    let known: Set<Text> = [
+      "ids", "authors", "kinds", "since", "until", "limit", "search",
+    ]
     for (key, _) in value.members ?? [] where !known.contains(key) && !key.isTagKey {
       let near = Suggestion.nearest(to: key.string, among: known.map(\.string).sorted())
       context.talk.say(
@@ -78,7 +80,7 @@ enum QueryCommand: Command {
           #"an empty list asks for nothing; expected a filter, such as {} for everything"#)
       }
       guard filters.allSatisfy({ $0.search == nil }) else {
-        throw context.usage("query takes filters without “search”; expected a filter of NIP-01")
+        throw context.usage("query answers filters without “search”, which is no part of NIP-01")
       }
       return filters
     } catch let error as UsageError {
@@ -155,6 +157,7 @@ extension Text {
   /// `#` and one letter.
   fileprivate var isTagKey: Bool {
     let bytes = Array(utf8)
-    return bytes.count == 2 && bytes[0] == UInt8(ascii: "#")
+    guard bytes.count == 2, bytes[0] == UInt8(ascii: "#") else { return false }
+    return Character(Unicode.Scalar(bytes[1])).isLetter && bytes[1] < 0x80
   }
 }

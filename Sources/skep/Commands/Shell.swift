@@ -126,7 +126,7 @@ extension Failure {
     switch error {
     case .needsPassphrase:
       self.init(.key, error.description + ": set SKEP_PASSPHRASE, or run this on a terminal")
-    case .tooOpen, .malformed, .doesNotDecrypt, .cannotDecrypt:
+    case .tooOpen, .folderTooOpen, .linkToNothing, .malformed, .doesNotDecrypt, .cannotDecrypt:
       self.init(.key, error.description)
     case .missing, .exists: self.init(.partial, error.description)
     case .io(let path, "read", EACCES):

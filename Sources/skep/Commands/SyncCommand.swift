@@ -56,8 +56,9 @@ enum MirrorCommand: Command {
     wish.isKeyOptional = true
     wish.makesThrowawayKey = context.invocation.has("throwaway-key")
     let folder = CommunityFolder(home: try context.home(), name: CommunityName(url))
+    let isNew = !folder.home.has(folder.name)
     let community = try await RunningCommunity.open(folder, wish, context)
-    return try await SyncRun(community: community, context: context).run(plan)
+    return try await SyncRun(community: community, context: context, isNew: isNew).run(plan)
   }
 
   /// The operand as a relay's address.

@@ -8,6 +8,8 @@ import SyncEngine
 struct SyncRun {
   let community: RunningCommunity
   let context: Context
+  /// Whether the community was not known before this run.
+  var isNew = false
 
   static let options: [OptionSpec] = [
     .value("group", "ID", "only this group; may be given again", repeats: true),
@@ -23,11 +25,11 @@ struct SyncRun {
     do {
       code = context.invocation.has("follow") ? try await follow(plan) : try await once(plan)
     } catch {
-      await community.close()
+      await community.close(isNew: isNew)
       if let code = context.stop.code { return code }
       throw error
     }
-    await community.close()
+    await community.close(isNew: isNew)
     return context.stop.code ?? code
   }
 
@@ -162,15 +164,17 @@ struct SyncRun {
     case .stopped: reasons = community.settings.relays.map { (relay: $0, why: "stopped") }
     default: return
     }
-    var summary = SyncSummary()
+    let status = await community.engine.status()
+    var summary = SyncSummary(status.progress)
     summary.isComplete = false
-    let progress = await community.engine.status().progress
-    (summary.stored, summary.duplicates) = (progress.stored, progress.duplicates)
+    // A relay that was at work when the signal came is not one that was not reached.
+    let wasStopped = if case .stopped = error { true } else { false }
+    let reached = status.relays.filter { wasStopped && $0.state == .ready }.map(\.url)
     try countOutbox(in: &summary)
     let (from, to) = (plan.since ?? 0, plan.until ?? context.clock.now())
     let scopes = try context.groups()?.map { Scope(Filter.group($0)) } ?? [Scope(Filter())]
     for (relay, why) in reasons {
-      summary.relays[relay] = why
+      summary.relays[relay] = reached.contains(relay) ? Text?.none : why
       summary.gaps += scopes.map {
         CoverageGap(relay: relay, scope: $0, from: from, to: to, why: why)
       }
@@ -210,9 +214,11 @@ struct SyncRun {
       try? await Task.sleep(for: .seconds(1))
     }
     let status = await engine.status()
-    var summary = SyncSummary()
-    summary.stored = status.progress.stored
-    summary.duplicates = status.progress.duplicates
+    var summary = SyncSummary(status.progress)
+    for relay in status.relays {
+      summary.relays[relay.url] =
+        relay.state == .ready ? Text?.none : relay.lastError ?? "not reached"
+    }
     summary.queued = status.outbox.reduce(0) { $0 + ($1.key.isOpen ? $1.value : 0) }
     summary.failed = status.outbox.reduce(0) { $0 + ($1.key.isOpen ? 0 : $1.value) }
     summary.gaps = try community.store.reader.gaps()

@@ -31,6 +31,21 @@ enum CellWidth {
     return kept
   }
 
+  /// The beginning of a text that fits into `cells`: up to its last space where there is one, and one
+  /// character at least.
+  static func piece(of text: Substring, cells: Int) -> Substring {
+    var width = 0
+    var end = text.startIndex
+    var space: String.Index?
+    while end < text.endIndex {
+      width += of(text[end])
+      if width > cells, end > text.startIndex { return text[..<(space ?? end)] }
+      if text[end] == " ", end > text.startIndex { space = end }
+      end = text.index(after: end)
+    }
+    return text
+  }
+
   /// The text followed by as many spaces as `cells` asks for.
   static func padded(_ text: String, to cells: Int) -> String {
     text + String(repeating: " ", count: max(0, cells - of(text)))

@@ -73,7 +73,7 @@ final class AtomicFile {
     }
   }
 
-  private static func folder(of place: String) -> String {
+  static func folder(of place: String) -> String {
     place.lastIndex(of: "/").map { $0 == place.startIndex ? "/" : String(place[..<$0]) } ?? "."
   }
 
@@ -95,7 +95,7 @@ final class AtomicFile {
   }
 
   /// Where a chain of links ends, also where nothing is there yet.
-  private static func target(of path: String) -> String {
+  static func target(of path: String) -> String {
     var place = path
     for _ in 0..<linksMax {
       var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))

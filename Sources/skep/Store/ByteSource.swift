@@ -44,6 +44,15 @@ actor ByteSource: ByteChunkSource {
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
+  /// Whether a path names the file that is read, through whatever links.
+  nonisolated func isFile(_ path: String) -> Bool {
+    var own = stat()
+    var other = stat()
+    return fstat(descriptor, &own) == 0 && stat(path, &other) == 0
+      && own.st_mode & S_IFMT == S_IFREG && own.st_dev == other.st_dev
+      && own.st_ino == other.st_ino
+  }
+
   private static let pieceBytes = 1 << 20
 
   /// The next piece; nil at the end, and after a stop.

@@ -25,7 +25,7 @@ struct CheckedLines {
     var results = await verifier.scanAndVerify(block.bytes, lines: ranges, on: work)[...]
     return block.lines.map { line in
       guard let range = line.range else {
-        return .rejected(id: nil, reason: "size", detail: "the line is over 16 MiB")
+        return .rejected(id: nil, reason: "size", detail: LineCutter.tooLong)
       }
       guard let result = results.popFirst() else {
         preconditionFailure("a line was given no verdict")

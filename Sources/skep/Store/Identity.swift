@@ -16,7 +16,10 @@ struct Identity {
   /// The file that a community uses: its own, else the default one; nil where there is neither.
   func pathInUse(by community: CommunityName?) -> String? {
     // A file that may not be looked for is told by whoever opens it, not taken for none.
-    [community, nil].map(path(of:)).first { access($0, F_OK) == 0 || errno == EACCES }
+    [community, nil].map(path(of:)).first { path in
+      var status = stat()
+      return lstat(path, &status) == 0 || errno == EACCES
+    }
   }
 
   /// Opens the key that a community uses; nil where there is none.

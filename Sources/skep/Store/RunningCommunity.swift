@@ -59,18 +59,19 @@ struct RunningCommunity: Sendable {
     do {
       return (try identity.load(for: name), nil)
     } catch let problem as KeyFileError where wish.isKeyOptional {
-      switch problem {
-      case .needsPassphrase, .tooOpen, .io(_, _, EACCES):
-        context.talk.say("going on without the key: " + Failure(problem).message)
-        return (nil, problem)
-      default: throw problem
-      }
+      // Whatever keeps it shut, it is needed only where a relay asks for it.
+      context.talk.say("going on without the key: " + Failure(problem).message)
+      return (nil, problem)
     }
   }
 
-  func close() async {
+  /// - Parameter isNew: The community was not known before this run; it goes again where the run has
+  ///   brought nothing, or a slip of the finger would stand among the others for ever.
+  func close(isNew: Bool = false) async {
     await engine.stop()
-    await store.close()
+    // What cannot be read is not known to be empty, and stays.
+    let isEmpty = isNew && (try? store.isUntouched()) == true
+    await store.close(removing: isEmpty)
   }
 }
 
