@@ -8,7 +8,8 @@ public enum FrameError: Error, Hashable, Sendable {
   case unknownLabel(Text)
   /// A known label with an element missing or of the wrong type.
   case shape(label: Text, String)
-  /// A relay's EVENT whose event is bad; the subscription tells whose page has a hole now.
+  /// A relay's EVENT that names a subscription and holds no event that can be read; the subscription
+  /// tells whose page has a hole now.
   case badEvent(SubscriptionID, ScanError)
   /// A client's EVENT or AUTH whose event is bad; the id, where it could be read, is for the OK.
   case badSubmission(EventID?, ScanError)
@@ -21,6 +22,13 @@ public enum FrameError: Error, Hashable, Sendable {
     case .shape(let why): self = .notAMessage(why)
     default: self = .notAMessage(error.description)
     }
+  }
+}
+
+extension FrameError {
+  /// Whether it is a relay's EVENT that does not say whose: any page may have a hole now.
+  public var isUnaddressedEvent: Bool {
+    if case .shape("EVENT", _) = self { true } else { false }
   }
 }
 

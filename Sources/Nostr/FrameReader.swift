@@ -99,7 +99,7 @@ struct FrameReader {
     } catch {
       throw blame(nil, error)
     }
-    // The rest of the frame comes first: a frame that is not JSON says nothing at all.
+    // The rest of the frame comes first: what is not JSON says nothing of its fields.
     try finish()
     do throws(ScanError) {
       return try fields.event()

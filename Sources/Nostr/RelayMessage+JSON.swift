@@ -5,9 +5,7 @@ extension RelayMessage: WireMessage {
 
   private static func read(_ frame: inout FrameReader) throws(FrameError) -> RelayMessage {
     switch frame {
-    case "EVENT":
-      let id = try frame.subscription()
-      return .event(id, try frame.event { FrameError.badEvent(id, $1) })
+    case "EVENT": return try event(&frame)
     case "OK": return try ok(&frame)
     case "EOSE":
       let id = try frame.subscription()
@@ -20,6 +18,28 @@ extension RelayMessage: WireMessage {
     case "NEG-MSG": return .negMessage(try frame.subscription(), try frame.hex("the message"))
     case "NEG-ERR": return try negError(&frame)
     default: throw frame.unknownLabel
+    }
+  }
+
+  /// An EVENT is the one message whose loss leaves a hole, so whatever is wrong with one is told as
+  /// that, and with its subscription as far as that could be read.
+  private static func event(_ frame: inout FrameReader) throws(FrameError) -> RelayMessage {
+    let id: SubscriptionID
+    do throws(FrameError) {
+      id = try frame.subscription()
+    } catch {
+      throw frame.shape(error.description)
+    }
+    do throws(FrameError) {
+      let event = try frame.event { FrameError.badEvent(id, $1) }
+      try frame.finish()
+      return .event(id, event)
+    } catch {
+      switch error {
+      case .badEvent: throw error
+      case .json(let offset, let why): throw .badEvent(id, .json(offset: offset, why))
+      default: throw .badEvent(id, .shape(error.description))
+      }
     }
   }
 

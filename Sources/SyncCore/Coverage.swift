@@ -24,15 +24,7 @@ public struct Scope: Hashable, Comparable, Sendable, CustomStringConvertible {
 
   /// Whether every event of `other` is an event of this scope.
   public func contains(_ other: Scope) -> Bool {
-    let (outer, inner) = (filter, other.filter)
-    return Self.holds(outer.ids, inner.ids) && Self.holds(outer.authors, inner.authors)
-      && Self.holds(outer.kinds, inner.kinds) && outer.search == nil
-      && outer.tags.allSatisfy { letter, values in Self.holds(values, inner.tags[letter]) }
-  }
-
-  private static func holds<Value: Hashable>(_ outer: [Value]?, _ inner: [Value]?) -> Bool {
-    guard let outer else { return true }
-    return inner.map { Set($0).isSubset(of: outer) } ?? false
+    FilterRelation.contains(filter, other.filter)
   }
 
   public var description: String { key.string }
@@ -56,7 +48,8 @@ public enum ProofMethod: String, Sendable, Hashable, CaseIterable {
 public struct CoverageInterval: Hashable, Sendable {
   public let from: Timestamp
   public let to: Timestamp
-  /// When the relay's answer that proves the span was complete.
+  /// When the relay was asked what proves the span; where several proofs became one interval, the
+  /// earliest of them.
   public let provedAt: Timestamp
   public let method: ProofMethod
 
@@ -67,6 +60,11 @@ public struct CoverageInterval: Hashable, Sendable {
     self.provedAt = provedAt
     self.method = method
   }
+
+  /// Whether it was asked for without an end, and so up to the moment of asking. Only then does it
+  /// answer for what has no end; one that ends earlier was asked for up to a chosen end, or below
+  /// what was proved before.
+  public var isUpToItsProof: Bool { to >= provedAt }
 
   /// How far a clock may be set back before proofs from the time ahead are given up, in seconds.
   public static let clockSlack: Int64 = 900

@@ -104,14 +104,15 @@ public struct CoverageMap: Hashable, Sendable {
   private static func joined(_ sorted: [CoverageInterval]) -> [CoverageInterval] {
     var result: [CoverageInterval] = []
     result.reserveCapacity(sorted.count)
-    for interval in sorted {
-      if let last = result.last, let both = last.joined(with: interval) {
+    // From the newest on: what lies below it may be joined to the moment of asking, and only so.
+    for interval in sorted.reversed() {
+      if let next = result.last, let both = interval.joined(with: next) {
         result[result.count - 1] = both
       } else {
         result.append(interval)
       }
     }
-    return result
+    return result.reversed()
   }
 }
 
@@ -131,7 +132,9 @@ extension CoverageInterval {
     let earlier = min(provedAt, next.provedAt)
     let later = max(provedAt, next.provedAt)
     guard later - CoverageMap.joinSeconds <= earlier else { return nil }
-    return CoverageInterval(from: from, to: next.to, provedAt: earlier, method: method)
+    let both = CoverageInterval(from: from, to: next.to, provedAt: earlier, method: method)
+    // The earlier time must not make it look as if a chosen end had been the moment of asking.
+    return both.isUpToItsProof == next.isUpToItsProof ? both : nil
   }
 
   private func cut(from: Timestamp, to: Timestamp) -> CoverageInterval {

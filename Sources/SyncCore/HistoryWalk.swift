@@ -172,7 +172,8 @@ public struct HistoryWalk: Sendable {
   /// Whether both bounds are spelled out, also where they exclude nothing.
   var hasBothBounds = false
   var phase = Phase.page
-  var askedAt: Timestamp = 0
+  /// The wall time of the last request: as of then its findings are proved.
+  public internal(set) var askedAt: Timestamp = 0
   /// The ids received in the second that is being paged by keyset.
   var seenInSecond: Set<EventID> = []
   /// Whether a page of that second brought an event that is not what it says.

@@ -49,7 +49,8 @@ import Testing
       relay: relay, scope: Scope(.group("g")), from: 1_700_000_010, to: 1_700_000_050,
       why: "no answer")
     let lines = rendering.page(
-      [try shown(1, "a", at: 1_700_000_000), try shown(2, "b", at: 1_700_000_060)], gaps: [gap])
+      [try shown(1, "a", at: 1_700_000_000), try shown(2, "b", at: 1_700_000_060)],
+      gaps: [OpenSpan(gap)])
     let place = try #require(lines.firstIndex { $0.contains("not proved complete") })
     #expect(lines[place - 1].hasSuffix("a"))
     #expect(lines[place + 1].hasSuffix("b"))

@@ -17,14 +17,16 @@ import Testing
       relay: try #require(Self.relay), scope: Scope(filter).key,
       intervals: spans.map {
         CoverageInterval(
-          from: Timestamp($0.0), to: Timestamp($0.1), provedAt: 1000, method: .paging)
+          from: Timestamp($0.0), to: Timestamp($0.1), provedAt: Timestamp($0.1), method: .paging)
       })
   }
 
   private func verdict(
     _ coverage: [LoggedCoverage], gaps: [CoverageGap] = [], on filter: Filter
-  ) -> Completeness.Verdict {
-    Completeness(coverage: coverage, gaps: gaps, now: 1000).verdict(on: filter)
+  ) -> ProvedScopes.Verdict {
+    Completeness(
+      coverage: coverage, gaps: gaps, relays: [Self.relay].compactMap { $0 }, now: 1000
+    ).verdict(on: filter)
   }
 
   private let general = Filter.group("general")
@@ -35,7 +37,7 @@ import Testing
 
   @Test func `a scope proved from the beginning is complete`() throws {
     let result = verdict([try coverage(general, [(0, 900)])], on: general)
-    #expect(result == Completeness.Verdict(isComplete: true, gaps: []))
+    #expect(result == ProvedScopes.Verdict(isComplete: true, gaps: [], asOf: 900))
   }
 
   @Test func `a hole between two proofs is a gap with its exact bounds`() throws {
@@ -60,7 +62,9 @@ import Testing
       CoverageGap(relay: relay, scope: Scope(general), from: 0, to: 950, why: "stopped")
     }
     func told(_ proof: LoggedCoverage, _ gap: CoverageGap) -> [OpenSpan] {
-      Completeness(coverage: [proof], gaps: [gap], now: 1000).open(relays: [gap.relay], groups: [])
+      Completeness(
+        coverage: [proof, list(gap.relay)], gaps: [gap], relays: [gap.relay], now: 1000
+      ).open(groups: [])
     }
     let wide = try coverage(Filter(), [(0, 900)])
     #expect(told(wide, gap(relay)).map(\.from) == [901])
@@ -96,7 +100,7 @@ import Testing
       why: "too many events in one second")
     let result = verdict([try coverage(general, [(0, 49), (51, 900)])], gaps: [gap], on: general)
     #expect(!result.isComplete)
-    #expect(result.gaps == [gap])
+    #expect(result.gaps == [OpenSpan(gap)])
   }
 
   @Test func `proofs of two relays for one scope join`() throws {
@@ -104,7 +108,7 @@ import Testing
     let first = try coverage(general, [(0, 400)])
     let second = LoggedCoverage(
       relay: other, scope: first.scope,
-      intervals: [CoverageInterval(from: 401, to: 900, provedAt: 1000, method: .negentropy)])
+      intervals: [CoverageInterval(from: 401, to: 900, provedAt: 900, method: .negentropy)])
     #expect(verdict([first, second], on: general).isComplete)
   }
 
@@ -114,28 +118,59 @@ import Testing
       relay: other, scope: Scope(general), from: 100, to: 200, why: "restricted: not a member")
     #expect(
       verdict([try coverage(general, [(0, 900)])], gaps: [gap], on: general)
-        == Completeness.Verdict(isComplete: true, gaps: []))
+        == ProvedScopes.Verdict(isComplete: true, gaps: [], asOf: 900))
     let partly = verdict([try coverage(general, [(0, 150), (201, 900)])], gaps: [gap], on: general)
-    #expect(partly == Completeness.Verdict(isComplete: false, gaps: [gap]))
+    #expect(partly == ProvedScopes.Verdict(isComplete: false, gaps: [OpenSpan(gap)]))
   }
 
   // MARK: What is not proved
 
+  /// A proof of which groups there are.
+  private func list(_ relay: RelayURL) -> LoggedCoverage {
+    LoggedCoverage(
+      relay: relay, scope: SyncScopes.groupList.key,
+      intervals: [CoverageInterval(from: 0, to: 900, provedAt: 900, method: .paging)])
+  }
+
+  @Test func `where only one group was read, the list of groups is open`() throws {
+    let relay = try #require(Self.relay)
+    func told(_ coverage: [LoggedCoverage]) -> [OpenSpan] {
+      Completeness(coverage: coverage, gaps: [], relays: [relay], now: 1000).open(groups: [])
+    }
+    let kitchen = try coverage(.group("kitchen"), [(0, 900)])
+    #expect(told([kitchen]).map(\.scope) == [SyncScopes.groupList])
+    #expect(told([kitchen, list(relay)]) == [])
+  }
+
+  @Test func `what was read to a chosen end only is open from there on`() throws {
+    let relay = try #require(Self.relay)
+    let bounded = LoggedCoverage(
+      relay: relay, scope: Scope(Filter()).key,
+      intervals: [CoverageInterval(from: 300, to: 600, provedAt: 900, method: .paging)])
+    let spans = try open([bounded])
+    #expect(spans.map { [$0.from, $0.to] } == [[0, 299], [601, 1000]])
+    #expect(try open([bounded, coverage(Filter(), [(0, 700)])]) == [])
+  }
+
   private func open(
     _ coverage: [LoggedCoverage], gaps: [CoverageGap] = [], groups: [Text] = []
   ) throws -> [OpenSpan] {
-    Completeness(coverage: coverage, gaps: gaps, now: 1000)
-      .open(relays: [try #require(Self.relay)], groups: groups)
+    let relay = try #require(Self.relay)
+    return Completeness(
+      coverage: coverage + [list(relay)], gaps: gaps, relays: [relay], now: 1000
+    ).open(groups: groups)
   }
 
   @Test func `a relay of which nothing is proved is one open span`() throws {
-    let spans = try open([], groups: ["general", "kitchen"])
+    let spans = Completeness(
+      coverage: [], gaps: [], relays: [try #require(Self.relay)], now: 1000
+    ).open(groups: ["general", "kitchen"])
     #expect(spans.map(\.scope) == [Scope(Filter())])
     #expect(spans.map(\.from) == [0] && spans.map(\.to) == [1000])
   }
 
   @Test func `without a relay everything is open, and no relay is named`() {
-    let spans = Completeness(coverage: [], gaps: [], now: 1000).open(relays: [], groups: ["a"])
+    let spans = Completeness(coverage: [], gaps: [], relays: [], now: 1000).open(groups: ["a"])
     #expect(spans.count == 1 && spans[0].relay == nil)
   }
 
@@ -171,7 +206,9 @@ import Testing
       why: "an event that is not what it says")
     let proof = try coverage(Filter(), [(0, 900)])
     #expect(try open([proof], gaps: [gap]) == [OpenSpan(gap)])
-    #expect(verdict([proof], gaps: [gap], on: Filter()) == .init(isComplete: false, gaps: [gap]))
+    #expect(
+      verdict([proof], gaps: [gap], on: Filter()) == .init(isComplete: false, gaps: [OpenSpan(gap)])
+    )
   }
 
   @Test func `a scope is told in words`() throws {

@@ -93,7 +93,9 @@ struct RelayFrameTests {
     ("[\"XYZ\",1]", "unknownLabel"), ("[\"\"]", "unknownLabel"),
     ("[\"event\",\"s\"]", "unknownLabel"),
     ("[\"AUTH\"]", "shape"), ("[\"AUTH\",1]", "shape"), ("[\"EVENT\"]", "shape"),
-    ("[\"EVENT\",\"s\"]", "shape"), ("[\"EVENT\",\"s\",[]]", "shape"), ("[\"EVENT\",{}]", "shape"),
+    ("[\"EVENT\",\"s\"]", "badEvent shape"), ("[\"EVENT\",\"s\",[]]", "badEvent shape"),
+    ("[\"EVENT\",\"s\",null]", "badEvent shape"), ("[\"EVENT\",{}]", "shape"),
+    ("[\"EVENT\",\"s", "shape"), ("[\"EVENT\"", "shape"), ("[\"EVENT\",\"s\"", "badEvent json"),
     ("[\"OK\",\"x\"]", "shape"), ("[\"OK\",\"\"]", "shape"), ("[\"OK\",\"\",\"true\"]", "shape"),
     ("[\"OK\",\"\",1]", "shape"), ("[\"OK\",1,true]", "shape"), ("[\"OK\"]", "shape"),
     ("[\"EOSE\"]", "shape"), ("[\"EOSE\",null]", "shape"), ("[\"CLOSED\"]", "shape"),
@@ -102,7 +104,7 @@ struct RelayFrameTests {
     ("[\"COUNT\",\"s\",3]", "shape"), ("[\"NEG-MSG\",\"s\",\"6\"]", "shape"),
     ("[\"NEG-MSG\",\"s\",\"zz\"]", "shape"), ("[\"NEG-MSG\",\"s\"]", "shape"),
     ("[\"NEG-ERR\",\"s\"]", "shape"), ("[\"EVENT\",\"s\",{}]", "badEvent shape"),
-    ("[\"EVENT\",\"s\",{\"id\":1]", "badEvent json"), ("[\"EVENT\",\"s\",{}", "json"),
+    ("[\"EVENT\",\"s\",{\"id\":1]", "badEvent json"), ("[\"EVENT\",\"s\",{}", "badEvent json"),
     ("[\"EVENT\",\"s\",{\"x\":\"\\ud800\"}]", "badEvent json"),
   ])
   func `a malformed frame is a typed error`(text: String, expected: String) {
@@ -130,6 +132,38 @@ struct RelayFrameTests {
     let bad = wire(sample()).replacing("\"kind\":", with: "\"kind\":-")
     #expect(throws: FrameError.badEvent("page", .range("kind is not a plain integer"))) {
       try RelayMessage.parse(bytes("[\"EVENT\",\"page\",\(bad)]"))
+    }
+  }
+
+  @Test func `an EVENT cut short or followed by noise still tells whose page has a hole`() {
+    let whole = "[\"EVENT\",\"page\",\(wire(sample()))]"
+    for frame in [String(whole.dropLast()), String(whole.dropLast(9)), whole + "x", whole + "]"] {
+      do throws(FrameError) {
+        _ = try RelayMessage.parse(bytes(frame))
+        Issue.record("\(frame.suffix(20)) was read")
+      } catch {
+        guard case .badEvent("page", _) = error else { Issue.record("\(error)"); continue }
+      }
+    }
+    #expect((try? RelayMessage.parse(bytes(whole))) != nil)
+  }
+
+  @Test func `an EVENT that does not say whose is told apart from other noise`() {
+    func isUnaddressed(_ text: String) -> Bool {
+      do throws(FrameError) {
+        _ = try RelayMessage.parse(bytes(text))
+        return false
+      } catch {
+        return error.isUnaddressedEvent
+      }
+    }
+    for text in [
+      "[\"EVENT\"]", "[\"EVENT\",5,{}]", "[\"EVENT\",\"pa", "[\"EVENT\",\"\\ud800\",{}]",
+    ] {
+      #expect(isUnaddressed(text), "\(text)")
+    }
+    for text in ["[\"EOSE\"]", "null", "", "[[[", "[\"EVENTS\",5]", "[\"EVENT\",\"s\",5]"] {
+      #expect(!isUnaddressed(text), "\(text)")
     }
   }
 

@@ -162,6 +162,24 @@ import Testing
     #expect(bench.machine.faults[.unknownSubscription] == 1)
   }
 
+  @Test func `an EVENT that does not say whose may be of any page that is being read`() throws {
+    var bench = ready()
+    for number: UInt64 in [1, 2] { bench.take(.ask(AskID(number), ConnectionBench.request())) }
+    _ = bench.takeEffects()
+    func lacking() -> [ConnectionMachine.Target] {
+      bench.takeEffects().compactMap { effect in
+        if case .unreadable(let target, _) = effect { target } else { nil }
+      }
+    }
+    bench.take(.malformed(.shape(label: "EVENT", "the subscription id is not a string")))
+    #expect(Set(lacking()) == [.ask(AskID(1)), .ask(AskID(2))])
+    // What is no EVENT holds no event.
+    bench.take(.malformed(.shape(label: "EOSE", "the subscription id is not a string")))
+    bench.take(.malformed(.json(offset: 0, "nothing")))
+    #expect(lacking().isEmpty)
+    #expect(bench.machine.faults[.malformedFrame] == 3)
+  }
+
   @Test func `a malformed frame is counted and nothing more`() {
     var bench = ready()
     bench.take(.malformed(.notAMessage("x")))

@@ -109,6 +109,18 @@ private func proof(
     #expect(map.intervals.count <= 600_000 / 3600 + 1)
   }
 
+  @Test func `a chosen end never becomes the moment of asking`() {
+    // Read to a chosen end at 100, and from there to another one much later.
+    let bounded = CoverageMap([proof(0, 80, at: 90), proof(81, 100, at: 300)])
+    #expect(bounded.intervals.allSatisfy { !$0.isUpToItsProof })
+    #expect(bounded.contains(from: 0, to: 100))
+    let open = CoverageMap([
+      proof(0, 80, at: 90), proof(200, 300, at: 300), proof(81, 199, at: 301),
+    ])
+    #expect(open.intervals == [proof(0, 300, at: 90)])
+    #expect(open.intervals.allSatisfy { $0.isUpToItsProof })
+  }
+
   @Test func `the newer proof holds where two overlap, whichever came first`() {
     let old = proof(0, 100, at: 10)
     let new = proof(50, 70, at: 100_000)

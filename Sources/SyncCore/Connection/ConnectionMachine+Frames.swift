@@ -26,6 +26,8 @@ extension ConnectionMachine {
   mutating func malformed(_ error: FrameError, _ now: Duration) {
     guard case .badEvent(let id, let reason) = error else {
       faults.count(.malformedFrame)
+      // Noise that is no EVENT claims nothing that could be missing.
+      if error.isUnaddressedEvent { anyPageLacks(.shape(error.description), now) }
       return negotiationsHeardJunk(now)
     }
     faults.count(.unreadableEvent)
@@ -38,10 +40,15 @@ extension ConnectionMachine {
   /// each of them has one that could not be read.
   mutating func oversized(_ now: Duration) {
     faults.count(.oversizedFrame)
+    anyPageLacks(.size(limits.frameBytesMax), now)
+  }
+
+  /// Something came that may have been an event of any page that is being read.
+  private mutating func anyPageLacks(_ reason: ScanError, _ now: Duration) {
     for id in open.keys.sorted() {
       guard let target = open[id]?.target, case .ask = target else { continue }
       progress(id, now)
-      effects.append(.unreadable(target, .size(limits.frameBytesMax)))
+      effects.append(.unreadable(target, reason))
     }
   }
 

@@ -79,7 +79,8 @@ public struct ReconciliationMachine: Sendable {
   private var windows: [Window]
   private var left: [HistoryWalk.Leg] = []
   private var phase = Phase.comparing
-  private var askedAt: Timestamp = 0
+  /// The wall time of the last comparison: as of then its findings are proved.
+  public private(set) var askedAt: Timestamp = 0
   private var pending: [EventID] = []
   private var lost = 0
   /// Where events came that are not what was listed.

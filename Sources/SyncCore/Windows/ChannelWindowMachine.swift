@@ -51,7 +51,8 @@ public struct ChannelWindowMachine: Sendable {
   private let relayKey: PublicKey
   private let limits: Limits
   private var request: ChannelWindowRequest
-  private var askedAt: Timestamp = 0
+  /// The wall time of the last question: as of then its findings are proved.
+  public private(set) var askedAt: Timestamp = 0
   private var firstAskedAt: Timestamp?
   private var pages = 0
   private var isSecondLook = false

@@ -61,7 +61,7 @@ struct ChannelWindowRun: Sendable {
         if isStoring, let error = await group.next() { failure = error }
         let batch = reconciler.batch(
           window.events.filter { request.wants($0.event) && floor <= $0.event.createdAt },
-          window.rejected, findings, scope, isRecorded: true)
+          window.rejected, findings, scope, askedAt: machine.askedAt, isRecorded: true)
         isStoring = true
         group.addTask { await reconciler.store(batch) }
       }

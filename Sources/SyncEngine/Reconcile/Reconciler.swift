@@ -253,9 +253,11 @@ extension Reconciler {
   }
 
   /// Events with what their arrival proved about a scope.
+  ///
+  /// - Parameter askedAt: When the relay was asked for them: its answer speaks of no later time.
   func batch(
     _ events: [VerifiedEvent], _ rejected: [Reject], _ findings: HistoryWalk.Findings,
-    _ scope: Scope, isRecorded: Bool, by method: ProofMethod = .paging
+    _ scope: Scope, askedAt: Timestamp, isRecorded: Bool, by method: ProofMethod = .paging
   ) -> IngestBatch {
     let now = ports.clock.now()
     let gaps = findings.gaps.map { gap in
@@ -265,7 +267,8 @@ extension Reconciler {
     let proofs = findings.proofs.map { span in
       CoverageProof(
         relay: relay, scope: scope,
-        interval: CoverageInterval(from: span.from, to: span.to, provedAt: now, method: method))
+        interval: CoverageInterval(
+          from: span.from, to: span.to, provedAt: askedAt, method: method))
     }
     // Where we end the walk ourselves, what was not reached stays unproved; that says nothing of
     // the relay, and takes nothing from what it proved before.

@@ -153,7 +153,8 @@ struct WalkRun {
       }
     }
     return reconciler.batch(
-      wanted(page?.events ?? []), page?.rejected ?? [], findings, scope, isRecorded: isRecorded)
+      wanted(page?.events ?? []), page?.rejected ?? [], findings, scope, askedAt: walk.askedAt,
+      isRecorded: isRecorded)
   }
 
   /// Everything that this walk could not prove, as its summary tells it.

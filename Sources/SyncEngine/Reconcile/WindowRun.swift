@@ -67,7 +67,7 @@ struct WindowRun: Sendable {
         if !isRecorded { findings.gaps = [] }
         let batch = reconciler.batch(
           chunk.events.filter { isWanted($0.event) }, chunk.rejected, findings, scope,
-          isRecorded: isRecorded, by: .negentropy)
+          askedAt: machine.askedAt, isRecorded: isRecorded, by: .negentropy)
         isStoring = true
         group.addTask { await reconciler.store(batch, via: .negentropy) }
       }

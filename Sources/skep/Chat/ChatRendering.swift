@@ -18,7 +18,7 @@ struct ChatRendering {
   // MARK: Messages
 
   /// A page: a line for each new day, a line for each gap, and the messages, in rising order.
-  func page(_ messages: [ShownMessage], gaps: [CoverageGap] = []) -> [String] {
+  func page(_ messages: [ShownMessage], gaps: [OpenSpan] = []) -> [String] {
     var lines: [String] = []
     var day: Int64?
     var left = gaps.sorted { $0.to < $1.to }
@@ -182,7 +182,7 @@ struct ChatRendering {
     return lines
   }
 
-  func gapLine(_ gap: CoverageGap) -> String {
+  func gapLine(_ gap: OpenSpan) -> String {
     dim(
       "── not proved complete: \(Rows.span(gap.from, gap.to)): \(SafeText.line(gap.why, cells: 80)) ──"
     )

@@ -82,8 +82,6 @@ enum ChatRows {
     ]
   }
 
-  static func gap(_ gap: CoverageGap) -> JSON { ChatRows.gap(OpenSpan(gap)) }
-
   static func gap(_ gap: OpenSpan) -> JSON {
     [
       "type": "gap", "group": JSON(gap.scope.group), "from": JSON(gap.from), "to": JSON(gap.to),

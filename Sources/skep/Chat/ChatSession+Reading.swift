@@ -144,35 +144,20 @@ extension ChatSession {
             : verdict.isComplete ? "nothing older was written here" : "nothing older is held")
       }
     }
-    if !verdict.isComplete, verdict.gaps.isEmpty {
-      for span in try unasked(group) {
-        try output.write(ChatRows.gap(span), ["not proved complete: " + Rows.gapLine(span)])
-      }
-    }
     if cursor == .newest { news.floor = rows.first?.position ?? news.floor }
     return [
       ("complete", JSON(verdict.isComplete)), ("oldest", JSON(rows.first?.createdAt)),
     ]
   }
 
-  private func unasked(_ group: Text) throws -> [OpenSpan] {
-    Completeness(coverage: [], gaps: [], now: now)
-      .unasked(Filter.group(group, kinds: SyncScopes.contentKinds), relays: engine.relays)
-  }
-
   private func verdict(
     on group: Text, page: [MessageRow], isFull: Bool, _ cursor: PageCursor
-  ) throws -> Completeness.Verdict {
+  ) throws -> ProvedScopes.Verdict {
     var filter = Filter.group(group, kinds: SyncScopes.contentKinds)
     // A page that came short reaches back to the beginning.
     if isFull { filter.since = page.first?.createdAt }
     if case .before(let position) = cursor { filter.until = position.createdAt }
-    return try completeness().verdict(on: filter)
-  }
-
-  private func completeness() throws -> Completeness {
-    Completeness(
-      coverage: try store.reader.coverage(asOf: now), gaps: try store.reader.gaps(), now: now)
+    return try Completeness(store.reader, relays: engine.relays, now: now).verdict(on: filter)
   }
 
   func thread(_ reference: MessageReference) async throws {

@@ -98,14 +98,12 @@ enum ExportCommand: Command {
     _ path: String, _ selection: ExportSelection, _ tally: Tally, _ community: ReadingCommunity,
     _ context: Context
   ) throws {
-    let reach = Filter(
-      kinds: selection.kinds, tags: selection.group.map { [UInt8(ascii: "h"): [$0]] } ?? [:],
-      since: selection.since, until: selection.until)
+    let reach = reach(selection)
     let now = context.clock.now()
     let touched = try community.log.coverage(asOf: now).filter { row in
       // A scope that is no filter says nothing about this export.
       guard let filter = try? Filter(json: row.scope.utf8) else { return false }
-      return ScopeRelation.overlap(filter, reach)
+      return reach.contains { FilterRelation.overlap(filter, $0) }
     }
     let gaps = try community.completeness(now: now).verdict(on: reach).gaps
     let relays = try community.relays()
@@ -124,6 +122,20 @@ enum ExportCommand: Command {
     let file = try AtomicFile(path)
     try file.write(manifest.line)
     try file.finish()
+  }
+
+  /// What an export asks for: of a group all that names it, and what its relay says of it. What is
+  /// about those events without naming the group goes with them; no relay can be asked for that.
+  private static func reach(_ selection: ExportSelection) -> [Filter] {
+    var whole = Filter(
+      kinds: selection.kinds, since: selection.since, until: selection.until)
+    guard let group = selection.group else { return [whole] }
+    var state = whole
+    let states = SyncScopes.groupState(group).filter
+    state.tags = states.tags
+    state.kinds = states.kinds?.filter { selection.kinds?.contains($0) ?? true }
+    whole.tags = Filter.group(group).tags
+    return [whole, state]
   }
 
   private static func position(_ position: EventPosition?) -> JSON {

@@ -25,29 +25,20 @@ enum QueryCommand: Command {
       ? try answerFromLog(filters, community, context)
       : try answer(filters, community, context)
     if let code = context.stop.code { return code }
-    let relays = try community.relays()
-    let completeness = try community.completeness(now: context.clock.now())
-    let verdicts = filters.map { completeness.verdict(on: $0) }
-    let isComplete = verdicts.allSatisfy(\.isComplete)
-    var gaps = verdicts.flatMap(\.gaps).reduce(into: [OpenSpan]()) { kept, gap in
-      if !kept.contains(OpenSpan(gap)) { kept.append(OpenSpan(gap)) }
-    }
-    if !isComplete && gaps.isEmpty {
-      gaps = zip(filters, verdicts).filter { !$1.isComplete }.flatMap { filter, _ in
-        completeness.unasked(filter, relays: relays)
-      }
-    }
+    let verdict = try community.completeness(now: context.clock.now()).verdict(on: filters)
     if context.wantsJSON {
       try context.out.write(
         row: [
-          "type": "end", "count": JSON(count), "complete": JSON(isComplete),
-          "gaps": .array(gaps.map(Rows.gap)),
+          "type": "end", "count": JSON(count), "complete": JSON(verdict.isComplete),
+          "gaps": .array(verdict.gaps.map(Rows.gap)), "as_of": JSON(verdict.asOf),
         ])
     } else {
       context.talk.say(
         (count == 1 ? "1 event, " : "\(Progress.grouped(count)) events, ")
-          + (isComplete ? "complete" : "not proved complete"))
-      for gap in gaps { context.talk.detail("gap: " + Rows.gapLine(gap)) }
+          + (verdict.isComplete
+            ? "complete" + (verdict.asOf.map { " as of \(TimeWords.rfc3339($0))" } ?? "")
+            : "not proved complete"))
+      for gap in verdict.gaps { context.talk.detail("gap: " + Rows.gapLine(gap)) }
     }
     return .done
   }

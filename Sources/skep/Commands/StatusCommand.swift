@@ -60,8 +60,8 @@ struct StatusSnapshot {
     (applied, cacheState, groups) = try views.read { snapshot throws(CacheError) in
       (snapshot.applied, snapshot.state, try snapshot.groups(now: now).map(\.id))
     }
-    open = Completeness(coverage: coverage, gaps: try log.gaps(), now: now)
-      .open(relays: relays, groups: groups)
+    open = Completeness(coverage: coverage, gaps: try log.gaps(), relays: relays, now: now)
+      .open(groups: groups)
     slowestRead = views.slowestRead
     head = try log.head()
     counts = try log.counts()

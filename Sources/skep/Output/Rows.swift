@@ -82,10 +82,12 @@ enum Rows {
       + " \(SafeText.line(gap.why, cells: 120))"
   }
 
-  /// One proved span, how and when it was proved.
+  /// One proved span, how and when it was proved. What was proved piece by piece in one sitting is
+  /// one interval, told with the earliest time.
   static func proof(_ interval: CoverageInterval) -> String {
     "\(span(interval.from, interval.to)), by \(interval.method.rawValue) at "
       + TimeWords.rfc3339(interval.provedAt)
+      + (interval.to > interval.provedAt ? " and later" : "")
   }
 
   static func span(_ from: Timestamp, _ to: Timestamp) -> String {

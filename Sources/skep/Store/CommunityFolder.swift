@@ -116,6 +116,6 @@ struct ReadingCommunity {
   func relays() throws -> [RelayURL] { try CommunitySettings(log).relays }
 
   func completeness(now: Timestamp) throws -> Completeness {
-    Completeness(coverage: try log.coverage(asOf: now), gaps: try log.gaps(), now: now)
+    try Completeness(log, relays: relays(), now: now)
   }
 }

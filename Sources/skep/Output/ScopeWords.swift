@@ -1,28 +1,6 @@
 import Nostr
 import SyncCore
 
-/// A span of time of which nobody can say that all of it is here.
-struct OpenSpan: Equatable {
-  /// Nil where there is no relay that could be asked.
-  let relay: RelayURL?
-  let scope: Scope
-  let from: Timestamp
-  let to: Timestamp
-  let why: Text
-
-  init(relay: RelayURL?, scope: Scope, from: Timestamp, to: Timestamp, why: Text) {
-    self.relay = relay
-    self.scope = scope
-    self.from = from
-    self.to = to
-    self.why = why
-  }
-
-  init(_ gap: CoverageGap) {
-    self.init(relay: gap.relay, scope: gap.scope, from: gap.from, to: gap.to, why: gap.why)
-  }
-}
-
 /// What a scope is about, in a person's words.
 enum ScopeWords {
   static func text(_ filter: Filter) -> String {
