@@ -32,6 +32,21 @@ import Testing
     #expect(bench.takePublished() == [2])
   }
 
+  @Test func `a wait that is over rings no alarm while something else is in the way`() {
+    var policy = OutboxPolicy(limits: Limits(), isRedating: true)
+    let bench = OutboxBench()
+    _ = policy.handle(.connected, at: .zero, wall: 5, using: bench.random)
+    _ = policy.handle(.added(bench.item(1, "g", nil, 5)), at: .zero, wall: 5, using: bench.random)
+    var delivery = bench.item(2, "g", nil, 5).delivery
+    delivery.nextAttemptAt = 8
+    _ = policy.handle(
+      .added(OutboxPolicy.Item(delivery: delivery, createdAt: 5)), at: .zero, wall: 5,
+      using: bench.random)
+    #expect(policy.deadline == .seconds(3))
+    #expect(policy.handle(.tick, at: .seconds(3), wall: 8, using: bench.random).isEmpty)
+    #expect(policy.deadline == nil)
+  }
+
   @Test func `a poisoned message steps aside and is kept`() {
     var bench = connected()
     for number in 1...3 { bench.add(number) }

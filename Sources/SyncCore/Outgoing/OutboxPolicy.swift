@@ -175,6 +175,7 @@ public struct OutboxPolicy: Sendable {
 extension OutboxPolicy {
   private mutating func advance(_ now: Duration, _ wall: Timestamp) {
     guard isConnected else { return }
+    endWaits(now)
     var busyLanes: Set<Text> = []
     var holders: [Text: MessageID] = [:]
     for id in order {
@@ -202,6 +203,15 @@ extension OutboxPolicy {
   private mutating func standBehind(_ holder: MessageID, _ id: MessageID, _ entry: Entry) {
     guard entry.activity == .idle, entry.item.delivery.reason == nil else { return }
     change(id) { $0.reason = Text("stands behind message \(holder) of its group, which is held") }
+  }
+
+  /// A wait that is over is none any more, also where something else is still in the way: an alarm
+  /// for it would ring again and again, and nothing would come of it.
+  private mutating func endWaits(_ now: Duration) {
+    for id in order where entries[id]?.notBefore.map({ $0 <= now }) == true {
+      entries[id]?.notBefore = nil
+      entries[id]?.isWaitAsked = false
+    }
   }
 
   /// Whether the message must stay behind one that it answers.
