@@ -29,7 +29,7 @@ release: setup ## builds the programs with optimisation
 # Suites that speak through sockets or keep real deadlines run apart from those that compute, which would
 # starve them on few cores.
 sockets = RelaySocketTests|RelayServerTests
-deadlines = SyncEngineTests\.(Resilience|Following|BlockedStore)Tests
+deadlines = SyncEngineTests\.(Resilience|Following|BlockedStore|AwkwardRelay)Tests
 tests = timeout -k 10 600 $(SWIFT) test --skip-build --disable-xctest
 
 test: build ## runs every test but those against foreign relays

@@ -34,12 +34,13 @@ import Testing
     let sent = try other.run(
       "chat", "--json", stdin: "/open general\nnews from afar\n/wait outbox\n")
     #expect(sent.code == 0)
-    let above = try terminal.shows("news from afar\r\n")
+    // At 30 columns it is broken where a word ends.
+    let above = try terminal.shows("news from\r\n            afar\r\n")
     // The row above the cursor's was taken off too.
     #expect(above.contains("\u{1b}[1A\r\u{1b}[J"))
     #expect(try terminal.shows("mlauts").contains("> half a line"))
     terminal.type("!\n")
-    try terminal.shows("half a line that wraps, with ümlauts!")
+    try terminal.shows("with ümlauts!")
     terminal.type("/quit\n")
     #expect(terminal.finish() == 0)
   }
