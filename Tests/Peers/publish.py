@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """publish.py URL FILE|- [--window N] [--each N] [--auth SECRET_HEX]: sends each JSONL event, counts the OKs by verdict and reason.
 
+A busy relay answers some events with an error of its own: those alone are sent again, a few times.
 Returns when the last event is served: one relay here says OK before it has written, and writes in order.
 """
 import argparse, asyncio, collections, json, sys
@@ -15,8 +16,12 @@ parser.add_argument('--auth')
 options = parser.parse_args()
 
 
+TRIES = 5
+
+
 async def send(lines, answers):
-    open_now = 0
+    """Returns the lines that the relay answered with an error of its own, which are not counted."""
+    open_now, failed = 0, set()
     async with Peer(options.url, options.auth) as peer:
         if options.auth and not peer.challenge:
             # Some relays ask for AUTH only at the first request.
@@ -27,12 +32,17 @@ async def send(lines, answers):
                 frame = await peer.receive()
                 if frame[0] == 'OK':
                     open_now -= 1
-                    answers[(frame[2], '' if frame[2] else frame[3].split(':')[0])] += 1
+                    reason = '' if frame[2] else frame[3].split(':')[0]
+                    if reason == 'error':
+                        failed.add(frame[1])
+                    else:
+                        answers[(frame[2], reason)] += 1
         for line in lines:
             await settle(options.window - 1)
             await peer.socket.send('["EVENT",' + line + ']')
             open_now += 1
         await settle(0)
+    return [line for line in lines if json.loads(line)['id'] in failed] if failed else []
 
 
 async def served(event):
@@ -50,7 +60,11 @@ async def main():
     lines = [line.strip() for line in source if line.strip()]
     answers = collections.Counter()
     for start in range(0, len(lines), options.each):
-        await send(lines[start:start + options.each], answers)
+        left = lines[start:start + options.each]
+        for _ in range(TRIES):
+            left = left and await send(left, answers)
+        if left:
+            answers[(False, 'error')] += len(left)
     if lines and set(k[0] for k in answers) == {True}:
         try:
             await served(json.loads(lines[-1]))

@@ -16,11 +16,12 @@ import Testing
     let url: RelayURL
     let clock: FastClock
 
-    init(rule: @escaping ScriptedRelay.Rule) async throws {
+    init(isCut: Bool = false, rule: @escaping ScriptedRelay.Rule) async throws {
       clock = FastClock(SystemClock(), factor: 20)
       world = try await EngineWorld(events: 40, clock: clock)
       relay = try await ScriptedRelay(
-        on: world.network, host: "awkward.test", port: 80, tasks: world.ports.tasks, rule: rule)
+        on: world.network, host: "awkward.test", port: 80, tasks: world.ports.tasks, isCut: isCut,
+        rule: rule)
       url = try #require(RelayURL("ws://awkward.test"))
     }
 
@@ -69,6 +70,25 @@ import Testing
     #expect(requests <= 2)
     #expect(!summary.isComplete)
     #expect(summary.gaps.allSatisfy { $0.why == "the relay did not answer in time" })
+  }
+
+  @Test func `a relay that drops every page midway ends a mirror, which keeps what came`()
+    async throws
+  {
+    let world = try await EngineWorld(events: 40)
+    let event = try world.message("before the line broke", in: "a", at: 1_700_000_000)
+    let setting = try await Setting(isCut: true) { message in
+      if case .req(let id, _) = message { [.event(id, event)] } else { [] }
+    }
+    let store = try await setting.world.store()
+    let engine = setting.engine(store)
+    let summary = try await engine.syncOnce(SyncPlan(.everything))
+    #expect(!summary.isComplete)
+    #expect(summary.gaps.contains { $0.why == "the connection was lost" })
+    #expect(try store.ids() == [event.id])
+    await engine.stop()
+    await store.close()
+    await setting.relay.stop()
   }
 
   /// The twin: one unanswered filter does not end the others.

@@ -11,9 +11,10 @@ final class ScriptedRelay: Sendable {
   private let asked = Lock<[ClientMessage]>([])
   private let serving: any SpawnedTask
 
+  /// - Parameter isCut: Whether each connection ends with its first answer.
   init(
     on network: MemoryNetwork, host: String, port: UInt16, tasks: any TaskSpawner,
-    rule: @escaping Rule
+    isCut: Bool = false, rule: @escaping Rule
   )
     async throws
   {
@@ -27,7 +28,9 @@ final class ScriptedRelay: Sendable {
             while case .message(let bytes)? = try? await link.receive() {
               guard let message = try? ClientMessage.parse(bytes) else { continue }
               asked.withLock { $0.append(message) }
-              for answer in rule(message) { try? await link.send(answer.json()) }
+              let answers = rule(message)
+              for answer in answers { try? await link.send(answer.json()) }
+              if isCut, !answers.isEmpty { link.close(code: 1001) }
             }
           }
         }

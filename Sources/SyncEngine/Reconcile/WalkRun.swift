@@ -64,11 +64,10 @@ struct WalkRun {
         if page.tally.delivered > 0 {
           await reconciler.tally.delivered(by: relay, pageShown: walk.pageShown)
         }
-        if page.end == .disconnected {
-          disconnects = page.tally.delivered > 0 ? 0 : disconnects + 1
-          if disconnects >= reconciler.limits.walkDisconnectsMax {
-            findings = walk.stop(.disconnected, why: "the connection was lost")
-          }
+        // A page that was cut short is asked for whole again, so what it brought is no progress.
+        disconnects = page.end == .disconnected ? disconnects + 1 : 0
+        if disconnects >= reconciler.limits.walkDisconnectsMax {
+          findings = walk.stop(.disconnected, why: "the connection was lost")
         }
         if !isAnswered, let why = walk.end?.silence {
           await reconciler.tally.unanswered(why, isSilent: walk.end == .timedOut, by: relay)
@@ -78,6 +77,10 @@ struct WalkRun {
         if request.isGauge {
           (page.events, page.rejected) = ([], [])
         } else {
+          if isTrial, !isServed, page.tally.delivered > 0 {
+            // Told at once: another group may be judged by it before this one is read to its end.
+            await reconciler.tally.servesKindless(relay)
+          }
           isServed = isServed || page.tally.delivered > 0
         }
         if !isServed {
