@@ -5,7 +5,7 @@ extension HistoryWalk {
   mutating func complete(_ page: PageTally, _ hint: PageEnd.EndHint) -> Findings {
     if scope.search != nil {
       // By relevance, not by date: a search is one page, which proves nothing and leads to no other.
-      end = .drained
+      end = .unpageable("a search is one page")
       return Findings()
     }
     return switch phase {

@@ -53,8 +53,7 @@ public struct ReconcileSchedule: Sendable, Hashable {
   private static func isProved(
     _ interval: CoverageInterval, within seconds: Int64, of now: Timestamp
   ) -> Bool {
-    // A proof from the future was written by a clock that was wrong.
-    interval.provedAt > now - seconds && interval.provedAt <= now + 900
+    interval.provedAt > now - seconds && interval.isBelievable(at: now)
   }
 
   /// Ranges in any order as ascending ones apart from one another.

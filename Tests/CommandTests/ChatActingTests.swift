@@ -49,7 +49,7 @@ import Testing
       ])
   }
 
-  @Test func `what is blocked is gone from pages, activity and search, here alone`() throws {
+  @Test func `what is blocked is gone from pages and search, here alone`() throws {
     let skep = try SkepProcess()
     try skep.importDemo()
     let page = try chat(skep, "/open general\n", offline: true)
@@ -61,16 +61,27 @@ import Testing
           .compactMap { ($0["author"] as? [String: Any])?["pubkey"] as? String })
     }
     #expect(authors(page).contains(author))
+    // A part of words that many have: who is blocked is not among those that are found.
+    let words = try #require(
+      (message["text"] as? String)?.split(separator: " ").last.map(String.init))
+    #expect(try found(skep, words).contains(author))
     let blocked = try chat(skep, "/block \(author)\n/block\n/open general\n", offline: true)
     #expect(
       blocked.contains { $0["type"] as? String == "blocked" && $0["pubkey"] as? String == author })
     #expect(!authors(blocked).contains(author) && !authors(blocked).isEmpty)
+    #expect(try !found(skep, words).contains(author))
     let later = try chat(skep, "/open general\n/unblock \(author)\n/history\n", offline: true)
     let place = try #require(later.firstIndex { $0["command"] as? String == "unblock" })
     #expect(!authors(Array(later[..<place])).contains(author))
     #expect(authors(Array(later[place...])).contains(author))
     let count = try skep.run("query", #"{"authors":["\#(author)"],"kinds":[9]}"#, "--json").rows()
     #expect((count.last?["count"] as? Int ?? 0) > 0)
+  }
+
+  /// Who wrote what a search finds.
+  private func found(_ skep: SkepProcess, _ words: String) throws -> [String] {
+    try skep.run("search", words, "--limit", "1000", "--json").rows()
+      .compactMap { $0["author"] as? String }
   }
 
   private func chat(

@@ -44,6 +44,17 @@ extension SkepProcess {
 
   /// Fills a community with a made-up one, as if from an archive: 600 events, the group `general`
   /// among them.
+  /// An import from a pipe that stays open after `file`, so that it waits for more.
+  func importAndWait(
+    _ file: String, _ options: String...
+  ) throws -> (running: Running, feeder: Running) {
+    let pipe = scratch.path + "/pipe"
+    #expect(mkfifo(pipe, 0o600) == 0)
+    let feeder = try start(
+      ["-c", "exec 3>\"$0\"; cat \"$1\" >&3; exec sleep 60", pipe, file], program: "/bin/sh")
+    return (try start(["import", pipe] + options), feeder)
+  }
+
   func importDemo(community: String = "ws://127.0.0.1:9") throws {
     let demo = scratch.path + "/made-up"
     let relay = try start([

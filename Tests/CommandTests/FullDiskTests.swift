@@ -82,12 +82,8 @@ import Testing
     let disk = try Disk(skep)
     let home = disk.path + "/home"
     skep.environment["SKEP_HOME"] = home
-    let pipe = skep.scratch.path + "/pipe"
-    #expect(mkfifo(pipe, 0o600) == 0)
     let file = try skep.scratch.file("one.jsonl", Vectors.goodLine() + "\n")
-    let feeder = try skep.start(
-      ["-c", "exec 3>\"$0\"; cat \"$1\" >&3; exec sleep 60", pipe, file], program: "/bin/sh")
-    let running = try skep.start(["import", pipe])
+    let (running, feeder) = try skep.importAndWait(file)
     func held() throws -> String { try skep.run("export").text }
     while running.process.isRunning, try held().isEmpty { sched_yield() }
     kill(running.process.processIdentifier, SIGKILL)

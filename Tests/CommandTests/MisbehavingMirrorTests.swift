@@ -62,11 +62,10 @@ struct MisbehavingMirrorTests {
   {
     let skep = try SkepProcess()
     let end = Scripted.now() - 60
-    let dense = try Scripted.messages(700, perSecond: 700, until: end - 100)
-    let others =
-      try Scripted.messages(50, group: "later", until: end)
-      + Scripted.messages(50, group: "earlier", until: end - 200)
-    let relay = try MisbehavingRelay(skep.scratch, events: dense + others)
+    let events = try Scripted.aroundDenseSecond(until: end)
+    let dense = events.filter { $0.createdAt == end - 100 }
+    let others = events.filter { $0.createdAt != end - 100 }
+    let relay = try MisbehavingRelay(skep.scratch, events: events)
     let outcome = try await skep.runAside("mirror", relay.url, "--all", "--json")
     #expect(outcome.code == 4, "\(outcome.text)")
     #expect(try summary(outcome)["complete"] as? Bool == false)

@@ -39,7 +39,7 @@ import Testing
     let relay = try await Self.refusing("restricted")
     _ = try skep.run("mirror", relay.url)
     let lines = try skep.run("chat", stdin: "/wait 1\n/status\n").text.split(separator: "\n")
-    #expect(lines.contains { $0.contains("it said") && $0.contains("said") })
+    #expect(lines.contains { $0.contains("it said") && $0.contains("forged") })
     #expect(lines.contains { $0.contains("next") })
     let rows = try skep.run("chat", "--offline", "--json", stdin: "/status\n").rows()
     let row = try #require((rows.first?["relays"] as? [[String: Any]])?.first)

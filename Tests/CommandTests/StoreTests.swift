@@ -243,13 +243,8 @@ import Testing
   @Test(arguments: [(SIGINT, 130), (SIGTERM, 143)] as [(Int32, Int32)])
   func `a signal in the middle of an import loses nothing`(number: Int32, code: Int32) throws {
     let skep = try SkepProcess()
-    let pipe = skep.scratch.path + "/pipe"
-    #expect(mkfifo(pipe, 0o600) == 0)
     let file = try Self.corpus(skep, 500)
-    // The pipe stays open after the file, so that the import waits for more.
-    let feeder = try skep.start(
-      ["-c", "exec 3>\"$0\"; cat \"$1\" >&3; exec sleep 60", pipe, file], program: "/bin/sh")
-    let running = try skep.start(["import", pipe, "--json"])
+    let (running, feeder) = try skep.importAndWait(file, "--json")
     let log = skep.home + "/archive/log.sqlite-wal"
     func size() -> Int {
       let attributes = try? FileManager.default.attributesOfItem(atPath: log)

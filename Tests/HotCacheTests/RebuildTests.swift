@@ -114,6 +114,7 @@ struct RebuildTests {
     #expect(counts.bodies <= 50 + 3 + 1 + 3 + 3 + 1)
     #expect(counts.keys <= 50 + 3 + 3 + 1)
     #expect(counts.small <= 4)
+    #expect(counts.entries <= 7)
   }
 }
 

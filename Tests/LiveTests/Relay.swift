@@ -81,7 +81,12 @@ final class Relay: Sendable {
   /// store decides what is taken: not what is deleted or superseded already.
   static func load(_ file: String, into folder: String) async throws {
     let run = try await Live.peer("load.py", [folder, file])
-    try #require(run.summary["taken"] as? Int ?? 0 > 0, "\(run.story)")
+    let taken = run.summary["taken"] as? Int ?? 0
+    let refused = run.summary["refused"] as? Int ?? 0
+    // A corpus holds few events that are superseded or deleted when they come.
+    try #require(taken > 9 * refused, "\(run.story)")
+    let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
+    try #require(taken + refused == lines.count, "\(run.story)")
   }
 
   /// The ids that an independent client pages out.

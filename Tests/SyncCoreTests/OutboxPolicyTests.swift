@@ -103,6 +103,20 @@ import Testing
     #expect(bench.takePublished() == [2] && bench.reason(2) == nil)
   }
 
+  @Test func `what ends by its date behind a held message says so, and not what it stood behind`() {
+    var bench = OutboxBench(isRedating: false)
+    bench.take(.dateWindow(900))
+    bench.take(.connected)
+    bench.add(1)
+    bench.add(2)
+    bench.answer(1, false, "restricted: you are timed out until 1001800")
+    #expect(bench.reason(2) == "stands behind message 1 of its group, which is held")
+    bench.pass(.seconds(1900))
+    bench.answer(1, true)
+    #expect(bench.state(2) == .expired)
+    #expect(bench.reason(2) == "its date is outside the relay's window")
+  }
+
   @Test func `a reply that waits for a refused parent holds up nobody`() {
     var bench = connected()
     bench.add(1)

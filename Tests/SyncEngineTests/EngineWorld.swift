@@ -151,4 +151,8 @@ extension Engine {
     for await _ in changes where try await isTrue() { return }
     Issue.record("the engine ended before it came to that")
   }
+
+  func reach(_ isTrue: (EngineStatus) throws -> Bool) async throws {
+    try await reach { try isTrue(await status()) }
+  }
 }

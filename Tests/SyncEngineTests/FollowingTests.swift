@@ -87,14 +87,13 @@ import Testing
   {
     let world = try await EngineWorld()
     let store = try await world.store()
-    let engine = world.engine(store, key: world.member)
+    // A feed brings one event of what was there before it.
+    let engine = world.engine(store, key: world.member) { $0.limits.liveLimit = 1 }
     await engine.start()
     #expect(await engine.waitLive(for: .seconds(120)) == .reached)
     world.network.setReachable(false)
     world.network.cutAll()
-    while await engine.status().relays.first?.state == .ready {
-      for await change in engine.changes { if case .relay = change { break } }
-    }
+    try await engine.reach { $0.relays.first?.state.name == "backing-off" }
     var missed: [Event] = []
     for number in 0..<3 { missed.append(try event(world, Text("missed \(number)"))) }
     // No live feed brings these: they were there before it was opened, and its limit is passed over.

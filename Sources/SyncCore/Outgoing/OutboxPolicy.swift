@@ -235,9 +235,7 @@ extension OutboxPolicy {
       return look(id, entry)
     }
     if entry.item.isOutdated {
-      // A relay that has the old event after all is asked first: a second one would be a double.
-      if entry.item.delivery.handedAt != nil, !entry.isKnownAbsent { return look(id, entry) }
-      return renew(id)
+      return renewOnceAbsent(id, entry)
     }
     if entry.wasRefusedForReferences { return leaveWindow(id, entry) }
     if isTooOld(entry, wall), entry.item.delivery.handedAt == nil || entry.wasRefusedForTime {
@@ -271,14 +269,19 @@ extension OutboxPolicy {
     guard isRedating else {
       return change(id) { delivery in
         delivery.state = .expired
-        delivery.reason = delivery.reason ?? "its date is outside the relay's window"
+        // What the relay said of it; anything else told why it waited, and not why it ends.
+        let isSaid = entry.wasRefusedForTime || entry.wasRefusedForReferences
+        delivery.reason =
+          (isSaid ? delivery.reason : nil) ?? "its date is outside the relay's window"
         delivery.nextAttemptAt = nil
       }
     }
-    // A relay that was handed the old event is asked for it first: a second one would be a double.
-    if entry.item.delivery.handedAt != nil, !entry.isKnownAbsent {
-      return look(id, entry)
-    }
+    renewOnceAbsent(id, entry)
+  }
+
+  /// A relay that was handed the old event is asked for it first: a second one would be a double.
+  private mutating func renewOnceAbsent(_ id: MessageID, _ entry: Entry) {
+    if entry.item.delivery.handedAt != nil, !entry.isKnownAbsent { return look(id, entry) }
     renew(id)
   }
 

@@ -196,13 +196,4 @@ public enum ChannelWindowRefusal: Sendable, Hashable {
   case unreadable
   /// Nothing came in time, or too much, or the connection failed.
   case failed(Text)
-
-  /// For people.
-  public var why: Text {
-    switch self {
-    case .status(let status): Text("HTTP \(status)")
-    case .unreadable: "the answer is no list of events"
-    case .failed(let text): text
-    }
-  }
 }

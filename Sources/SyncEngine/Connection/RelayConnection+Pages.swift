@@ -135,7 +135,7 @@ extension RelayConnection {
     // The page may have ended or begun anew meanwhile.
     guard pages[id]?.edition == edition, var open = pages.removeValue(forKey: id) else { return }
     Self.take(verdicts, of: events, unreadable: unreadable, into: &open.page)
-    let spills = open.page.events.count >= limits.chunkEventsMax
+    let spills = open.page.events.count + open.page.rejected.count >= limits.chunkEventsMax
     let (verified, rejected) = (open.page.events, open.page.rejected)
     if spills {
       open.page.events = []

@@ -7,7 +7,7 @@ import SyncCore
 enum WindowSupport: Sendable {
   case unknown
   case served(projectsReplies: Bool)
-  case refused(ChannelWindowRefusal?, at: Duration)
+  case refused(at: Duration)
 }
 
 /// What came of asking for one window.
@@ -23,7 +23,7 @@ extension RelayConnection {
   /// do otherwise.
   var windowKey: PublicKey? {
     guard let information = machine.information, information.hasChannelWindows else { return nil }
-    if case .refused(_, let at) = windows, ports.clock.uptime() < at + limits.windowRetryAfter {
+    if case .refused(let at) = windows, ports.clock.uptime() < at + limits.windowRetryAfter {
       return nil
     }
     return information.selfKey
@@ -33,9 +33,7 @@ extension RelayConnection {
     windows = .served(projectsReplies: projectingReplies)
   }
 
-  func refusedWindows(_ refusal: ChannelWindowRefusal?) {
-    windows = .refused(refusal, at: ports.clock.uptime())
-  }
+  func refusedWindows() { windows = .refused(at: ports.clock.uptime()) }
 
   func fetch(_ request: ChannelWindowRequest) async -> FetchedWindow {
     let body = request.body
@@ -86,7 +84,7 @@ extension RelayConnection {
       switch result {
       case .success(let event): events.append(event)
       case .failure(let error):
-        window.rejected.append(Reject(reason: error.reason, detail: Text(error.description)))
+        window.rejected.append(error.reject)
       }
     }
     var invalid: [Event] = []

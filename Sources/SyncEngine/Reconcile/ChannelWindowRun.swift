@@ -77,9 +77,11 @@ struct ChannelWindowRun: Sendable {
     _ machine: ChannelWindowMachine, _ end: ChannelWindowMachine.End
   ) async {
     switch end {
-    case .refused(let refusal): await connection.refusedWindows(refusal)
+    case .refused: await connection.refusedWindows()
     case .unusable where machine.projectsReplies == nil:
-      if case .unknown = await connection.windows { await connection.refusedWindows(nil) }
+      // Also where the last time is long ago: else it would be asked again and again from then on.
+      if case .served = await connection.windows { break }
+      await connection.refusedWindows()
     case .unusable, .reached, .isTopLevelOnly, .tooMany, .cancelled:
       if let projects = machine.projectsReplies {
         await connection.servesWindows(projectingReplies: projects)

@@ -77,6 +77,9 @@ struct Reconciler: Sendable {
       await tally.planned(1)
       if await walk(scope, plan) == .drained { isServed = true }
     }
+    if refusal == WalkRun.leftUnanswered {
+      await leaveUnproved(SyncScopes.wholeGroup(group), plan, WalkRun.leftUnanswered.words)
+    }
     // Nothing at all may mean an empty group. Else, where the classes are served, it was the filter
     // that was refused, and not the group.
     guard isServed, let refusal, refusal != WalkRun.silentlyRefused else { return }
@@ -152,7 +155,7 @@ struct Reconciler: Sendable {
     var isSilent = true
     for filter in [Filter(limit: 1), Filter(kinds: [.groupMetadata, .message, .note], limit: 1)] {
       let page = await connection.fetch(HistoryWalk.Request(filter: filter)) { _, _ in }
-      await tally.answered(page.end, by: relay)
+      if page.isAnswer { await tally.answered(by: relay) }
       if page.tally.delivered > 0 { return await tally.delivered(by: relay, pageShown: 0) }
       if case .noticed(let why) = page.end {
         await tally.unanswered(why, isSilent: false, by: relay)
@@ -227,7 +230,6 @@ struct Reconciler: Sendable {
       }
       if isTrial, case .refused = end {
         await tally.passedOver()
-        if end == WalkRun.leftUnanswered { await leaveUnproved(scope, plan, end.words) }
       } else {
         if isTrial, end == .drained { await tally.servesKindless(relay) }
         await tally.ended(

@@ -5,9 +5,9 @@ import SyncCore
 
 /// Adds up what the walks of one round at one relay bring, and what they learn that later walks need.
 actor RoundTally {
-  private(set) var summary = SyncSummary()
   private(set) var progress = SyncProgress()
   private(set) var failure: LogError?
+  private var gaps: [CoverageGap] = []
   private var walked: Set<Scope> = []
   private var unproved: Set<Scope> = []
   /// The relay wants a key and there is none.
@@ -34,6 +34,12 @@ actor RoundTally {
     self.onProgress = onProgress
   }
 
+  var summary: SyncSummary {
+    var summary = SyncSummary(progress)
+    summary.gaps = gaps
+    return summary
+  }
+
   func planned(_ scopes: Int) { progress.scopesKnown += scopes }
 
   /// A trial that was refused, so that something else is asked in its place.
@@ -51,12 +57,9 @@ actor RoundTally {
     await onProgress(progress)
   }
 
-  /// Takes a relay's answer to a request, or that none came.
-  func answered(_ end: PageEnd, by relay: RelayURL) {
-    switch end {
-    case .complete, .refused: watches[relay, default: AnswerWatch(limits: limits)].answered()
-    case .noticed, .timedOut, .disconnected, .cancelled: break
-    }
+  /// The relay has answered a request, be it without an end.
+  func answered(by relay: RelayURL) {
+    watches[relay, default: AnswerWatch(limits: limits)].answered()
   }
 
   func unanswered(_ why: Text, isSilent: Bool, by relay: RelayURL) {
@@ -76,18 +79,13 @@ actor RoundTally {
   func needsKinds(_ relay: RelayURL) -> Bool { kindsNeeded.contains(relay) }
 
   func stored(_ batch: IngestBatch, _ result: IngestResult, via method: ProofMethod) async {
-    let duplicates = firstLooks(batch, result)
-    summary.stored += result.appended
-    summary.duplicates += duplicates
     switch method {
     case .negentropy: progress.viaNegentropy += result.appended
     case .paging, .live: progress.viaPaging += result.appended
     }
     for reject in batch.rejected { progress.rejected[reject.reason, default: 0] += 1 }
-    (summary.viaNegentropy, summary.viaPaging) = (progress.viaNegentropy, progress.viaPaging)
-    summary.rejected = progress.rejected
     progress.stored += result.appended
-    progress.duplicates += duplicates
+    progress.duplicates += firstLooks(batch, result)
     progress.received += batch.events.count + batch.rejected.count
     progress.pages += 1
     await onProgress(progress)
@@ -103,7 +101,7 @@ actor RoundTally {
 
   func note(_ gaps: [CoverageGap]) {
     guard !gaps.isEmpty else { return }
-    summary.gaps += gaps
+    self.gaps += gaps
     unproved.formUnion(gaps.map(\.scope))
   }
 

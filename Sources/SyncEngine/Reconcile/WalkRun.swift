@@ -31,10 +31,7 @@ struct WalkRun {
     var walk = start
     _ = walk.next(now: reconciler.ports.clock.now())
     let findings = walk.stop(.timedOut, why: why)
-    let empty = FetchedPage(tally: PageTally(), end: .timedOut)
-    if let error = await reconciler.store(
-      batch(empty, findings, walk), told: told(findings))
-    {
+    if let error = await reconciler.store(batch(nil, findings, walk), told: told(findings)) {
       throw error
     }
     return .timedOut
@@ -59,8 +56,10 @@ struct WalkRun {
         guard case .ask(let request) = step else { break }
         var page = await fetch(request)
         var findings = walk.received(page.tally, page.end)
-        await reconciler.tally.answered(page.end, by: relay)
-        isAnswered = isAnswered || page.isAnswer
+        if page.isAnswer {
+          await reconciler.tally.answered(by: relay)
+          isAnswered = true
+        }
         if page.tally.delivered > 0 {
           await reconciler.tally.delivered(by: relay, pageShown: walk.pageShown)
         }
@@ -127,6 +126,8 @@ struct WalkRun {
 
   private func fetchOnce(_ request: HistoryWalk.Request) async -> FetchedPage {
     await reconciler.connection.fetch(request) { events, rejected in
+      // The events of a gauge are nobody's wish.
+      guard !request.isGauge else { return }
       // A page beyond what is kept in memory is stored as it comes; it proves nothing before EOSE.
       _ = await reconciler.store(
         IngestBatch(
@@ -170,7 +171,7 @@ struct WalkRun {
 
 extension FetchedPage {
   /// Whether the relay has answered at all, be it without an end.
-  fileprivate var isAnswer: Bool {
+  var isAnswer: Bool {
     switch end {
     case .complete, .refused: true
     case .noticed, .timedOut, .disconnected, .cancelled: tally.delivered > 0
