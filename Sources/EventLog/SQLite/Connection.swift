@@ -35,6 +35,20 @@ package final class Connection {
 
   deinit { close() }
 
+  /// The name of a file that nobody writes: then no files are needed beside it. It is a URI.
+  package static func immutableName(_ path: String) -> String {
+    let digits = Array("0123456789ABCDEF")
+    let encoded = path.utf8.reduce(into: "") { result, byte in
+      switch byte {
+      case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d...0x2f, 0x5f:
+        result.unicodeScalars.append(Unicode.Scalar(byte))
+      default:
+        result += "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
+      }
+    }
+    return "file:" + encoded + "?immutable=1"
+  }
+
   package func close() {
     guard isOpen else { return }
     isOpen = false

@@ -298,7 +298,7 @@ enum LogFile {
     path: String, options: LogOptions
   ) throws(LogError) -> Connection {
     let database = try Connection(
-      name: "file:" + percentEncoded(path) + "?immutable=1", path: path,
+      name: Connection.immutableName(path), path: path,
       flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, vfs: options.vfs,
       busyMilliseconds: options.busyMilliseconds)
     do throws(LogError) {
@@ -322,18 +322,6 @@ enum LogFile {
     } catch {
       database.close()
       throw error
-    }
-  }
-
-  private static func percentEncoded(_ path: String) -> String {
-    let digits = Array("0123456789ABCDEF")
-    return path.utf8.reduce(into: "") { result, byte in
-      switch byte {
-      case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d...0x2f, 0x5f:
-        result.unicodeScalars.append(Unicode.Scalar(byte))
-      default:
-        result += "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
-      }
     }
   }
 

@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// Tells whether a data file is as its last writer left it.
 ///
@@ -32,22 +33,17 @@ package final class Seal: Sendable {
   /// Takes the seal of a data file for writing.
   package static func openForWriting(data: String, seal: String) -> Opening {
     let descriptor = open(seal, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { return .unavailable(lastError()) }
-    guard lockExclusively(descriptor) else {
+    guard descriptor >= 0 else { return .unavailable(reason(errno)) }
+    if let problem = FileLock.take(descriptor) {
+      guard problem == EWOULDBLOCK else {
+        Glibc.close(descriptor)
+        return .unavailable(reason(problem))
+      }
       let isOurs = Record.read(descriptor)?.process == UInt64(getpid())
       Glibc.close(descriptor)
       return .inUse(byThisProcess: isOurs)
     }
     return .opened(Seal(descriptor: descriptor, dataPath: data))
-  }
-
-  /// Readers hold the lock for the moment of their check, so one refusal proves nothing.
-  private static func lockExclusively(_ descriptor: Int32) -> Bool {
-    for _ in 0..<100 {
-      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
-      sched_yield()
-    }
-    return false
   }
 
   /// What a reader may conclude about the data file of a folder.
@@ -96,16 +92,9 @@ package final class Seal: Sendable {
       [state.size, state.seconds, state.nanoseconds].flatMap { word in
         (0..<8).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) }
       })
-    var times = (
-      timespec(tv_sec: 0, tv_nsec: Self.omitted),
-      timespec(tv_sec: Int(state.seconds), tv_nsec: Int(mark % 1_000_000_000))
-    )
-    let done = withUnsafePointer(to: &times) { pointer in
-      pointer.withMemoryRebound(to: timespec.self, capacity: 2) {
-        utimensat(AT_FDCWD, dataPath, $0, 0)
-      }
-    }
-    guard done == 0, let marked = FileState(dataPath) else { return }
+    let isMarked = FileTime.setModification(
+      of: dataPath, seconds: Int(state.seconds), nanoseconds: Int(mark % 1_000_000_000))
+    guard isMarked, let marked = FileState(dataPath) else { return }
     var record = Record(process: UInt64(getpid()), boot: Self.boot)
     record.state = marked
     record.isSynced = isSynced
@@ -113,11 +102,8 @@ package final class Seal: Sendable {
     if isSynced { fdatasync(descriptor) }
   }
 
-  /// `UTIME_OMIT`, a macro that is not imported: leave that time alone.
-  private static let omitted = (1 << 30) - 2
-
-  private static func lastError() -> String {
-    strerror(errno).map { String(cString: $0) } ?? "error \(errno)"
+  private static func reason(_ problem: Int32) -> String {
+    strerror(problem).map { String(cString: $0) } ?? "error \(problem)"
   }
 
   /// A name of this boot of the machine; 0 where the system has none.

@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// Holds a community's folder for this process, for as long as the value lives.
 ///
@@ -12,8 +13,7 @@ final class FolderLock: Sendable {
     let path = folder + "/" + Self.name
     let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
     guard opened >= 0 else { throw StoreError(errno: errno, path: path) }
-    guard Self.lockExclusively(opened) else {
-      let problem = errno
+    if let problem = FileLock.take(opened) {
       let pid = Self.pid(in: opened)
       Glibc.close(opened)
       throw problem == EWOULDBLOCK
@@ -27,18 +27,6 @@ final class FolderLock: Sendable {
   }
 
   deinit { Glibc.close(descriptor) }
-
-  /// Whoever asks if the lock is held has it for that moment, so one refusal proves nothing.
-  private static func lockExclusively(_ descriptor: Int32) -> Bool {
-    for _ in 0..<100 {
-      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
-      guard errno == EWOULDBLOCK else { return false }
-      sched_yield()
-    }
-    // The yield may have changed it.
-    errno = EWOULDBLOCK
-    return false
-  }
 
   /// Whether a process holds the folder; nil where that cannot be told.
   static func isHeld(folder: String) -> Bool? {

@@ -13,17 +13,22 @@ public struct Home: Hashable, Sendable {
 
   /// Every community that is here, sorted by name.
   public func communities() -> [CommunityName] {
-    guard let folder = opendir(path) else { return [] }
-    defer { closedir(folder) }
-    var names: [CommunityName] = []
-    while let entry = readdir(folder) {
+    Self.names(in: path).compactMap { CommunityName(folder: $0) }.filter(has).sorted()
+  }
+
+  /// What is in a folder, in no order; nothing where it cannot be read.
+  private static func names(in folder: String) -> [String] {
+    guard let entries = opendir(folder) else { return [] }
+    defer { closedir(entries) }
+    var names: [String] = []
+    while let entry = readdir(entries) {
       // The name is an array of a fixed size, which Swift sees as a tuple.
       let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
       }
-      if let community = CommunityName(folder: name), has(community) { names.append(community) }
+      if name != ".", name != ".." { names.append(name) }
     }
-    return names.sorted()
+    return names
   }
 
   public func has(_ community: CommunityName) -> Bool {
@@ -59,16 +64,9 @@ public struct Home: Hashable, Sendable {
 
   /// Removes a folder and what is in it, as far as that can be done.
   static func remove(_ folder: String) {
-    if let entries = opendir(folder) {
-      while let entry = readdir(entries) {
-        let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-          pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
-        guard name != ".", name != ".." else { continue }
-        let path = folder + "/" + name
-        if unlink(path) != 0, errno == EISDIR { remove(path) }
-      }
-      closedir(entries)
+    for name in names(in: folder) {
+      let path = folder + "/" + name
+      if unlink(path) != 0, errno == EISDIR { remove(path) }
     }
     rmdir(folder)
   }
