@@ -111,8 +111,8 @@ let package = Package(
     tests(
       "SyncEngineTests",
       [
-        "SyncEngine", "RelayServer", "RelaySocket", "HotCache", "EventLog", "SyncCore", "Nostr",
-        "NostrCrypto", "Platform", "CSQLite",
+        "SyncEngine", "RelayServer", "RelaySocket", "SearchStore", "HotCache", "EventLog",
+        "SyncCore", "Nostr", "NostrCrypto", "Platform", "CSQLite",
       ]),
     tests(
       "CommandTests",

@@ -9,8 +9,8 @@ import SyncCore
 /// Rows are a set, as the cache's are: every text that a message ever had is in, and nothing is
 /// taken out. Which of them counts is asked of the cache when something was found.
 final class SearchFile: @unchecked Sendable {
-  // Unchecked: the connection is used only while `lock` is held.
-  private let lock = Lock(())
+  // Unchecked: the connection is used only while `isOpen` is locked.
+  private let isOpen = Lock(true)
   private let connection: Connection
 
   /// Raised whenever the same log would give other rows.
@@ -67,25 +67,13 @@ final class SearchFile: @unchecked Sendable {
   /// - Parameter isAlone: Whether nobody writes: then no files are needed beside it, and a folder
   ///   that cannot be written will do.
   init(reading path: String, isAlone: Bool) throws(LogError) {
-    let name = isAlone ? "file:\(Self.escaped(path))?immutable=1" : path
     connection = try Connection(
-      name: name, path: path, flags: SQLITE_OPEN_READONLY | (isAlone ? SQLITE_OPEN_URI : 0),
+      name: isAlone ? Connection.immutableName(path) : path, path: path,
+      flags: SQLITE_OPEN_READONLY | (isAlone ? SQLITE_OPEN_URI : 0),
       vfs: nil, busyMilliseconds: 2000)
     guard try connection.number("PRAGMA user_version") == Self.version else {
       throw LogError.damaged("the words were collected by another version")
     }
-  }
-
-  private static func escaped(_ path: String) -> String {
-    String(
-      path.flatMap { character -> String in
-        switch character {
-        case "%": "%25"
-        case "?": "%3f"
-        case "#": "%23"
-        default: String(character)
-        }
-      })
   }
 
   func mark() throws(LogError) -> Mark? {
@@ -97,8 +85,11 @@ final class SearchFile: @unchecked Sendable {
     }
   }
 
+  /// Whoever still has it is told `LogError.closed` from now on.
   func close() {
-    lock.withLock { _ in
+    isOpen.withLock { isOpen in
+      guard isOpen else { return }
+      isOpen = false
       _ = connection.checkpoint()
       connection.close()
     }
@@ -189,6 +180,9 @@ final class SearchFile: @unchecked Sendable {
   private func locked<Value: Sendable>(
     _ body: () throws(LogError) -> Value
   ) throws(LogError) -> Value {
-    try lock.withLock { _ throws(LogError) in try body() }
+    try isOpen.withLock { isOpen throws(LogError) in
+      guard isOpen else { throw .closed }
+      return try body()
+    }
   }
 }

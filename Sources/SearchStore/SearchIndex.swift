@@ -14,9 +14,9 @@ public actor SearchIndex {
   private nonisolated let executor: any SerialExecutor
   private let source: any EntrySource
   private let path: String
-  private var isOpen = false
   private var isClosed = false
   private var seal: Seal?
+  /// Nil before the first `catchUp`, and as long as none could be had.
   private var file: SearchFile?
   private var reading: SearchFile?
   private var mark = SearchFile.Mark(logID: [])
@@ -44,36 +44,40 @@ public actor SearchIndex {
   @discardableResult
   public func catchUp(limit: Int = .max) throws(CacheError) -> LogSequence {
     guard !isClosed else { throw .unavailable("it is closed") }
-    if !isOpen { try openFile() }
-    if views.isDoubted { try startAnew("a search met a damaged page") }
+    var writing = if let file { file } else { try openFile() }
+    if views.isDoubted { writing = try startAnew() }
     var left = limit
     while left > 0 {
       let entries = try source.entries(
         after: LogSequence(mark.applied), limit: min(left, Self.batch))
       guard !entries.isEmpty else { break }
       left -= entries.count
-      try add(entries)
+      writing = try add(entries, to: writing)
     }
     return LogSequence(mark.applied)
   }
 
   private static let batch = 4000
 
-  private func add(_ entries: [LogEntry]) throws(CacheError) {
+  /// - Returns: The file to go on with.
+  private func add(
+    _ entries: [LogEntry], to file: SearchFile
+  ) throws(CacheError) -> SearchFile {
     do throws(LogError) {
       mark = try Self.add(entries, to: file, after: mark)
       seal?.note(isSynced: false)
-    } catch .damaged(let why) {
-      try startAnew(why)
+      return file
+    } catch .damaged {
+      return try startAnew()
     } catch {
-      try moveIntoMemory("\(error)")
+      return try moveIntoMemory()
     }
   }
 
   static func add(
-    _ entries: [LogEntry], to file: SearchFile?, after mark: SearchFile.Mark
+    _ entries: [LogEntry], to file: SearchFile, after mark: SearchFile.Mark
   ) throws(LogError) -> SearchFile.Mark {
-    guard let file, let last = entries.last else { return mark }
+    guard let last = entries.last else { return mark }
     var next = mark
     next.applied = last.sequence.number
     next.lastEntry = EntryFold.mark(last)
@@ -85,15 +89,11 @@ public actor SearchIndex {
   /// find nothing.
   public func close() {
     isClosed = true
-    views.replace([], notice: nil)
-    reading?.close()
-    file?.close()
+    closeFiles()
     if let seal {
       Self.sync(path)
       seal.note(isSynced: true)
     }
-    reading = nil
-    file = nil
     seal = nil
   }
 
@@ -103,32 +103,27 @@ public actor SearchIndex {
     path.hasSuffix(".sqlite") ? path.dropLast(7) + ".seal" : path + ".seal"
   }
 
-  private func openFile() throws(CacheError) {
-    isOpen = true
+  private func openFile() throws(CacheError) -> SearchFile {
     mark.logID = try source.logID()
-    switch Seal.openForWriting(data: path, seal: Self.sealPath(path)) {
-    case .inUse: try moveIntoMemory("\(path) is in use by another writer")
-    case .unavailable(let why): try moveIntoMemory("\(path) cannot be written: \(why)")
-    case .opened(let taken):
-      seal = taken
-      guard taken.takeOver() else { return try startAnew(nil) }
-      if let doubt = adopt() { try startAnew(doubt) }
-    }
+    guard case .opened(let taken) = Seal.openForWriting(data: path, seal: Self.sealPath(path))
+    else { return try moveIntoMemory() }
+    seal = taken
+    if taken.takeOver(), let adopted = adopt() { return adopted }
+    return try startAnew()
   }
 
-  /// Goes on with the file that is there; says why not, where it cannot.
-  private func adopt() -> String? {
+  /// Goes on with the file that is there; nil where it cannot.
+  private func adopt() -> SearchFile? {
     do throws(LogError) {
       let opened = try SearchFile(writing: path)
       guard let found = try opened.mark(), try Self.fits(found, mark.logID, source) else {
         opened.close()
-        return "it belongs to another log"
+        return nil
       }
       mark = found
-      try use(opened)
-      return nil
+      return try use(opened)
     } catch {
-      return "\(error)"
+      return nil
     }
   }
 
@@ -149,35 +144,41 @@ public actor SearchIndex {
     }
   }
 
-  private func use(_ opened: SearchFile, notice: String? = nil) throws(LogError) {
+  private func use(_ opened: SearchFile) throws(LogError) -> SearchFile {
     file = opened
     let second = try SearchFile(reading: path, isAlone: false)
     reading = second
-    views.replace([second], notice: notice)
+    views.replace([second])
+    return opened
+  }
+
+  /// Closes what is open, after views have let go of it: a search that began before is told, and
+  /// goes on with what comes instead.
+  private func closeFiles() {
+    views.replace([])
+    reading?.close()
+    file?.close()
+    (reading, file) = (nil, nil)
   }
 
   /// Throws the file away and begins at the log's beginning; what is looked for meanwhile is found
   /// as far as that has come.
-  private func startAnew(_ notice: String?) throws(CacheError) {
-    reading?.close()
-    file?.close()
-    (reading, file) = (nil, nil)
+  private func startAnew() throws(CacheError) -> SearchFile {
+    closeFiles()
     mark = SearchFile.Mark(logID: mark.logID)
-    guard seal != nil else { return try moveIntoMemory(notice ?? "no file") }
+    guard seal != nil else { return try moveIntoMemory() }
     for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
     do throws(LogError) {
-      try use(try SearchFile(writing: path), notice: notice)
+      let made = try use(try SearchFile(writing: path))
       seal?.note(isSynced: false)
+      return made
     } catch {
-      try moveIntoMemory("\(error)")
+      return try moveIntoMemory()
     }
   }
 
-  /// - Parameter why: Kept for whoever asks.
-  private func moveIntoMemory(_ why: String) throws(CacheError) {
-    reading?.close()
-    file?.close()
-    reading = nil
+  private func moveIntoMemory() throws(CacheError) -> SearchFile {
+    closeFiles()
     if seal != nil {
       // Where room was short, the log beside it needs it more.
       for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) }
@@ -187,7 +188,8 @@ public actor SearchIndex {
     do throws(LogError) {
       let memory = try SearchFile(writing: nil)
       file = memory
-      views.replace([memory], notice: why)
+      views.replace([memory])
+      return memory
     } catch {
       throw .log(error)
     }
@@ -269,8 +271,9 @@ public enum SearchReader {
         throw failure
       }
       guard !entries.isEmpty else { return file }
-      if file == nil { file = try SearchFile(writing: nil) }
-      mark = try SearchIndex.add(entries, to: file, after: mark)
+      let memory = if let file { file } else { try SearchFile(writing: nil) }
+      mark = try SearchIndex.add(entries, to: memory, after: mark)
+      file = memory
     }
   }
 }

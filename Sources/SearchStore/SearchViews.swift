@@ -38,7 +38,6 @@ public final class SearchViews: Sendable {
   struct Current: Sendable {
     var files: [SearchFile]
     var isDoubted = false
-    var notice: String?
   }
 
   private let current: Lock<Current>
@@ -56,41 +55,43 @@ public final class SearchViews: Sendable {
     _ query: SearchQuery, in cache: CacheViews, now: Timestamp
   ) throws(CacheError) -> [FoundMessage] {
     guard let words = SearchText.expression(query.text), query.limit > 0 else { return [] }
-    let files = current.withLock { $0.files }
-    do throws(LogError) {
-      var found: [EventID: FoundMessage] = [:]
-      for message in try edited(words, query, files, cache, now) { found[message.id] = message }
-      for message in try unedited(words, query, files, cache, now) { found[message.id] = message }
-      let sorted = found.values.sorted { left, right in
-        left.createdAt != right.createdAt ? left.createdAt > right.createdAt : left.id > right.id
-      }
-      return Array(sorted.prefix(query.limit))
-    } catch {
-      guard case .damaged(let why) = error else { throw .log(error) }
-      // Another may have taken its place meanwhile, and is not to blame.
-      current.withLock { if $0.files.first === files.first { $0.isDoubted = true } }
-      throw .damaged("the words: \(why)")
+    do throws(CacheError) {
+      return try find(words, query, files, cache, now)
+    } catch .log(.closed) {
+      // The writer has put others in their place since.
+      return try find(words, query, files, cache, now)
     }
+  }
+
+  private func find(
+    _ words: String, _ query: SearchQuery, _ files: [SearchFile], _ cache: CacheViews,
+    _ now: Timestamp
+  ) throws(CacheError) -> [FoundMessage] {
+    var found: [EventID: FoundMessage] = [:]
+    for message in try edited(words, query, files, cache, now) { found[message.id] = message }
+    for message in try unedited(words, query, files, cache, now) { found[message.id] = message }
+    let sorted = found.values.sorted { left, right in
+      left.createdAt != right.createdAt ? left.createdAt > right.createdAt : left.id > right.id
+    }
+    return Array(sorted.prefix(query.limit))
   }
 
   /// Messages whose shown text is an edit: an edit's date says little about its message's.
   private func edited(
     _ words: String, _ query: SearchQuery, _ files: [SearchFile], _ cache: CacheViews,
     _ now: Timestamp
-  ) throws(LogError) -> [FoundMessage] {
+  ) throws(CacheError) -> [FoundMessage] {
     var expression = "\(words) AND scope : \(SearchFold.edits)"
     if let author = query.author { expression += " AND scope : \(SearchFold.author(author))" }
-    var hits: [SearchFile.Hit] = []
-    for file in files {
-      hits += try file.hits(expression, from: 0, through: .max, limit: Self.editsReadMax)
-    }
+    let hits = try hits(
+      expression, in: files, from: 0, through: .max, limit: Self.editsReadMax)
     return try judged(hits, query, cache, now)
   }
 
   private func unedited(
     _ words: String, _ query: SearchQuery, _ files: [SearchFile], _ cache: CacheViews,
     _ now: Timestamp
-  ) throws(LogError) -> [FoundMessage] {
+  ) throws(CacheError) -> [FoundMessage] {
     var expression = "\(words) AND scope : \(SearchFold.messages)"
     if let group = query.group { expression += " AND scope : \(SearchFold.group(group))" }
     if let author = query.author { expression += " AND scope : \(SearchFold.author(author))" }
@@ -99,10 +100,8 @@ public final class SearchViews: Sendable {
     var left = Self.readMax
     var result: [FoundMessage] = []
     while result.count < query.limit, left > 0, lowest <= highest {
-      var hits: [SearchFile.Hit] = []
-      for file in files {
-        hits += try file.hits(expression, from: lowest, through: highest, limit: Self.chunk)
-      }
+      var hits = try hits(
+        expression, in: files, from: lowest, through: highest, limit: Self.chunk)
       hits.sort { $0.row > $1.row }
       hits = Array(hits.prefix(Self.chunk))
       result += try judged(hits, query, cache, now)
@@ -113,40 +112,52 @@ public final class SearchViews: Sendable {
     return result
   }
 
-  private func judged(
-    _ hits: [SearchFile.Hit], _ query: SearchQuery, _ cache: CacheViews, _ now: Timestamp
-  ) throws(LogError) -> [FoundMessage] {
-    guard !hits.isEmpty else { return [] }
-    do throws(CacheError) {
-      return try cache.read { view throws(CacheError) in
-        var result: [FoundMessage] = []
-        for hit in hits {
-          guard let message = try view.found(at: LogSequence(hit.sequence), now: now),
-            query.group == nil || message.group == query.group,
-            query.author == nil || message.author == query.author,
-            query.since.map({ message.createdAt >= $0 }) ?? true,
-            query.until.map({ message.createdAt <= $0 }) ?? true
-          else { continue }
-          result.append(message)
-        }
-        return result
+  private func hits(
+    _ expression: String, in files: [SearchFile], from lowest: Int64, through highest: Int64,
+    limit: Int
+  ) throws(CacheError) -> [SearchFile.Hit] {
+    var hits: [SearchFile.Hit] = []
+    do throws(LogError) {
+      for file in files {
+        hits += try file.hits(expression, from: lowest, through: highest, limit: limit)
       }
     } catch {
-      switch error {
-      case .log(let failure): throw failure
-      case .damaged(let why), .unavailable(let why): throw .io(why)
+      guard case .damaged(let why) = error else { throw .log(error) }
+      doubt(files)
+      throw .damaged("the words: \(why)")
+    }
+    return hits
+  }
+
+  private func judged(
+    _ hits: [SearchFile.Hit], _ query: SearchQuery, _ cache: CacheViews, _ now: Timestamp
+  ) throws(CacheError) -> [FoundMessage] {
+    guard !hits.isEmpty else { return [] }
+    return try cache.read { view throws(CacheError) in
+      var result: [FoundMessage] = []
+      for hit in hits {
+        guard let message = try view.found(at: LogSequence(hit.sequence), now: now),
+          query.group == nil || message.group == query.group,
+          query.author == nil || message.author == query.author,
+          query.since.map({ message.createdAt >= $0 }) ?? true,
+          query.until.map({ message.createdAt <= $0 }) ?? true
+        else { continue }
+        result.append(message)
       }
+      return result
     }
   }
 
   // MARK: For the writer
 
+  var files: [SearchFile] { current.withLock { $0.files } }
+
   var isDoubted: Bool { current.withLock { $0.isDoubted } }
 
-  /// Why words were thrown away, or are in memory; nil: they never were.
-  public var notice: String? { current.withLock { $0.notice } }
-
-  func replace(_ files: [SearchFile], notice: String?) {
-    current.withLock { $0 = Current(files: files, notice: notice ?? $0.notice) }
+  func doubt(_ files: [SearchFile]) {
+    // Others may have taken their place meanwhile, and are not to blame.
+    current.withLock { if $0.files.first === files.first { $0.isDoubted = true } }
   }
+
+  func replace(_ files: [SearchFile]) { current.withLock { $0 = Current(files: files) } }
 }

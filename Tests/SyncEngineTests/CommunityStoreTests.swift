@@ -3,6 +3,7 @@ import Foundation
 import HotCache
 import Nostr
 import NostrCrypto
+import SearchStore
 import SyncCore
 import SyncEngine
 import Testing
@@ -55,6 +56,21 @@ import Testing
     }
     #expect(shown == [])
     #expect(await store.cacheFailure() == nil)
+    await store.close()
+  }
+
+  @Test func `what could not be made searchable is told, not passed over`() async throws {
+    let bench = try StoreBench()
+    let author = Author()
+    let store = try await bench.open()
+    let now = bench.clock.now()
+    _ = try await bench.pipeline(store).run(Chunks(try author.lines(0..<3)))
+    #expect(try await store.find(SearchQuery("hello"), now: now).count == 3)
+    await store.search?.close()
+    _ = try await bench.pipeline(store).run(Chunks(try author.lines(3..<4)))
+    await #expect(throws: CacheError.unavailable("it is closed")) {
+      _ = try await store.find(SearchQuery("hello"), now: now)
+    }
     await store.close()
   }
 

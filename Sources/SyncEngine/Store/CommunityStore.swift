@@ -214,7 +214,8 @@ public final class CommunityStore: Sendable {
     try await log.confirmSound()
   }
 
-  /// Returns once everything up to `sequence` can be found by its words.
+  /// Returns once everything up to `sequence` can be found by its words, or cannot come to be:
+  /// `find` throws the reason then.
   public func searchable(to sequence: LogSequence) async { await searchFeeder?.reach(sequence) }
 
   /// The messages that say this now, newest first.
@@ -227,6 +228,8 @@ public final class CommunityStore: Sendable {
       return try SearchReader.openInMemory(log: reader).find(query, in: views, now: now)
     }
     await searchable(to: head)
+    // Words that are not in would be taken for words that nobody said.
+    if let failure = await searchFeeder?.failure { throw failure }
     do throws(CacheError) {
       return try search.views.find(query, in: views, now: now)
     } catch .damaged {
