@@ -189,20 +189,27 @@ public actor EventLog {
   public func confirmSound() async throws(LogError) {
     _ = try connection()
     try passCheck()
-    while uncheckedThrough > .start {
-      if interruption.isStopped || file == nil { throw LogError.closed }
-      do throws(LogError) {
-        let log = try LogReader.open(path: path, options: options)
-        defer { log.close() }
-        let check = SoundnessCheck(log: log, interruption: interruption)
-        uncheckedThrough = try check.chunk(endingAt: uncheckedThrough)
-      } catch {
-        if case .damaged = error { found(error) }
-        throw error
-      }
-      await Task.yield()
+    do throws(LogError) {
+      if uncheckedThrough > .start { try await checkOlder() }
+    } catch {
+      if case .damaged = error { found(error) }
+      throw error
     }
     verdict.withLock { $0.isSound = true }
+  }
+
+  private func checkOlder() async throws(LogError) {
+    // Outside a read it stands in nobody's way, so it may be kept while others write.
+    let log = try LogReader.open(path: path, options: options)
+    defer { log.close() }
+    let check = SoundnessCheck(log: log, interruption: interruption)
+    while uncheckedThrough > .start {
+      if interruption.isStopped || file == nil { throw LogError.closed }
+      uncheckedThrough = try check.chunk(endingAt: uncheckedThrough)
+      await Task.yield()
+      // Somebody else may have found damage meanwhile.
+      try passCheck()
+    }
   }
 
   /// Ends a check that runs; what it has not come to is left to the next opening.
@@ -215,6 +222,7 @@ public actor EventLog {
   private func found(_ error: LogError) {
     soundness = .damaged(error)
     verdict.withLock { $0 = Verdict(damage: error) }
+    LogMark.void(for: path)
   }
 
   /// Decides, before the file is opened for writing, whether it has to be checked first.

@@ -1,6 +1,7 @@
 import Glibc
 import Nostr
 import NostrCrypto
+import Platform
 import SyncCore
 
 /// What the last writer noted about a log that it closed in order, in a small file beside it.
@@ -26,26 +27,32 @@ struct LogMark: Hashable, Sendable {
   /// What cannot be noted is checked anew by the next writer, so nothing here can fail.
   func write(for log: String) {
     guard let state = FileState(log), FileSize.of(log + "-wal") ?? 0 == 0 else { return }
-    var times = (
-      timespec(tv_sec: 0, tv_nsec: Self.omitted),
-      timespec(tv_sec: Int(state.modified), tv_nsec: Self.ownNanoseconds(state))
-    )
-    let done = withUnsafePointer(to: &times) { pointer in
-      pointer.withMemoryRebound(to: timespec.self, capacity: 2) {
-        utimensat(AT_FDCWD, log, $0, 0)
-      }
-    }
-    guard done == 0, let marked = FileState(log) else { return }
-    let text = Self.line(
-      marked.numbers + [head.number, uncheckedThrough.number, checkedAt])
+    let isMarked = FileTime.setModification(
+      of: log, seconds: Int(state.modified), nanoseconds: Self.ownNanoseconds(state))
+    guard isMarked, let marked = FileState(log) else { return }
+    _ = write(beside: log, of: marked.numbers)
+  }
+
+  /// Makes the note beside a log fit no file any more. It goes on telling how many entries there
+  /// were, so that a log which is lost after this is missed.
+  static func void(for log: String) {
+    guard let (mark, _) = read(for: log) else { return }
+    let done = mark.write(
+      beside: log, of: [Int64](repeating: 0, count: FileState.numbersCount))
+    if !done { unlink(path(of: log)) }
+  }
+
+  private func write(beside log: String, of state: [Int64]) -> Bool {
+    let text = Self.line(state + [head.number, uncheckedThrough.number, checkedAt])
     let bytes = Array(text.utf8)
     let path = Self.path(of: log)
     let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { return }
+    guard descriptor >= 0 else { return false }
     let written = Glibc.write(descriptor, bytes, bytes.count)
     fdatasync(descriptor)
     Glibc.close(descriptor)
     if written != bytes.count { unlink(path) }
+    return written == bytes.count
   }
 
   /// The note beside a log, whether or not it still fits; nil where there is none that is whole.
@@ -80,9 +87,6 @@ struct LogMark: Hashable, Sendable {
     let word = digest.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
     return Int(word % 1_000_000_000)
   }
-
-  /// `UTIME_OMIT`, a macro that is not imported: leave that time alone.
-  private static let omitted = (1 << 30) - 2
 }
 
 /// What is compared of a file.

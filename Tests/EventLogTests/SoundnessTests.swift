@@ -1,6 +1,7 @@
 import Foundation
 import Nostr
 import NostrCrypto
+import Platform
 import SyncCore
 import Testing
 
@@ -140,6 +141,67 @@ import Testing
     #expect(again.damage != nil)
     await #expect(throws: LogError.self) { try await again.setSetting("key", [2]) }
     await again.close()
+  }
+
+  @Test func `a log that was distrusted is checked by its next opening, and its twin is not`()
+    async throws
+  {
+    for isDistrusted in [true, false] {
+      let bench = try await Self.filled()
+      let log = try await bench.open(Self.checkedBehind)
+      #expect(log.isSound)
+      if isDistrusted { await log.distrust(.damaged("a row of it")) }
+      await log.close()
+      #expect(LogMark.read(for: bench.path)?.fits == !isDistrusted)
+      #expect(LogMark.read(for: bench.path)?.mark.head == LogSequence(50))
+      let again = try await bench.open(Self.checkedBehind)
+      #expect(again.isSound == !isDistrusted)
+      try await again.confirmSound()
+      await again.close()
+      #expect(LogMark.read(for: bench.path)?.fits == true)
+    }
+  }
+
+  @Test func `a check that ends well does not take back what was found meanwhile`() async throws {
+    let bench = try await Self.filled()
+    let checkedAt = bench.clock.now().seconds
+    LogMark(head: LogSequence(50), uncheckedThrough: LogSequence(40), checkedAt: checkedAt)
+      .write(for: bench.path)
+    let log = try await bench.open(Self.checkedBehind)
+    #expect(!log.isSound)
+    let damage = LogError.damaged("a row of it")
+    let check = await Turns(executor: bench.executor).check(log, thenDistrust: damage)
+    #expect(throws: damage) { try check.get() }
+    #expect(!log.isSound && log.damage == damage)
+    await log.close()
+  }
+
+  /// Begins calls on the thread of a log, so that they take turns there in the order of their
+  /// beginning.
+  private actor Turns {
+    private let executor: ThreadExecutor
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+      executor.asUnownedSerialExecutor()
+    }
+
+    init(executor: ThreadExecutor) { self.executor = executor }
+
+    func check(
+      _ log: EventLog, thenDistrust damage: LogError
+    ) async -> Result<Void, any Error> {
+      // What a task begins with is where its context is, if it names that.
+      let checking = Task {
+        _ = executor
+        try await log.confirmSound()
+      }
+      let distrusting = Task {
+        _ = executor
+        await log.distrust(damage)
+      }
+      await distrusting.value
+      return await checking.result
+    }
   }
 
   @Test func `a check that was stopped is begun again by the next opening`() async throws {
