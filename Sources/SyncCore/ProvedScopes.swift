@@ -55,7 +55,6 @@ public struct ProvedScopes: Sendable {
     var filter: Filter { scope.filter }
   }
 
-  private let rows: [Row]
   private let proofs: [Proof]
   private let recorded: [CoverageGap]
   private let relays: [RelayURL]
@@ -77,7 +76,6 @@ public struct ProvedScopes: Sendable {
         relay: row.relay, scope: row.scope, spans: map.intervals.map { $0.from...$0.to },
         reach: reach)
     }
-    self.rows = rows
     self.proofs = proofs
     self.relays = relays
     recorded = gaps
@@ -248,8 +246,8 @@ public struct ProvedScopes: Sendable {
       ]
     }
     return relays.map { relay in
-      let isTouched = rows.contains {
-        $0.relay == relay && FilterRelation.overlap($0.scope.filter, filter)
+      let isTouched = proofs.contains {
+        $0.relay == relay && FilterRelation.overlap($0.filter, filter)
       }
       return OpenSpan(
         relay: relay, scope: scope, from: from, to: to,
@@ -258,15 +256,16 @@ public struct ProvedScopes: Sendable {
   }
 
   /// What is left of a recorded gap beside proofs of other relays, and of wider scopes: what one
-  /// replica lacks takes nothing from the others, and what all groups were read for is there.
+  /// replica lacks takes nothing from the others, and what all groups were read for is there. What
+  /// those lack by gaps of their own they do not close here either.
   ///
   /// A proof of the same relay and scope closes nothing: it was written before the gap, which a
   /// failed attempt alone does not leave where something was proved.
   public func left(of gap: CoverageGap) -> [CoverageGap] {
     var map = GapMap([GapMap.Entry(from: gap.from, to: gap.to, why: gap.why)])
-    for row in rows where row.relay != gap.relay || row.scope != gap.scope {
-      guard FilterRelation.contains(row.scope.filter, gap.scope.filter) else { continue }
-      for interval in row.intervals { map.subtract(from: interval.from, to: interval.to) }
+    for proof in proofs where proof.relay != gap.relay || proof.scope != gap.scope {
+      guard FilterRelation.contains(proof.filter, gap.scope.filter) else { continue }
+      for span in proof.spans { map.subtract(from: span.lowerBound, to: span.upperBound) }
     }
     return map.entries.map { entry in
       CoverageGap(

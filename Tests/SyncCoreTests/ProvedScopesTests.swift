@@ -171,6 +171,27 @@ private struct World {
     #expect(try verdict(rows, gaps: [late], on: .group("kitchen")).isComplete)
   }
 
+  @Test func `a gap that two relays share is told with the reasons of both, and others' is closed`()
+    throws
+  {
+    let home = try #require(Self.home)
+    let replica = try #require(Self.replica)
+    let scope = Scope(.group("kitchen"))
+    let rows = try [Self.home, Self.replica].map { relay in
+      try row(.group("kitchen"), [(0, 100, 100)], at: relay)
+    }
+    func gap(_ relay: RelayURL, _ why: Text) -> CoverageGap {
+      CoverageGap(relay: relay, scope: scope, from: 10, to: 20, why: why)
+    }
+    let gaps = [gap(home, "cut short"), gap(replica, "restricted")]
+    let proved = ProvedScopes(rows, gaps: gaps, relays: [home, replica])
+    #expect(proved.left(of: gaps[0]) == [gaps[0]])
+    #expect(proved.verdict(on: .group("kitchen"), now: 100).gaps == gaps.map { OpenSpan($0) })
+    let one = ProvedScopes(rows, gaps: [gaps[0]], relays: [home, replica])
+    #expect(one.left(of: gaps[0]) == [])
+    #expect(one.verdict(on: .group("kitchen"), now: 100).isComplete)
+  }
+
   @Test func `a refused group is told with the relay's reason alone`() throws {
     let gap = CoverageGap(
       relay: try #require(Self.home), scope: Scope(.group("attic")), from: 0, to: 950,
