@@ -116,6 +116,22 @@ struct RebuildTests {
     #expect(counts.small <= 4)
     #expect(counts.entries <= 7)
   }
+
+  @Test func `the beginning of a thread is read once for all its replies`() throws {
+    let root = message("root", at: 1)
+    let store = CountingStore()
+    let log = ArrayLog()
+    log.append([root] + (0..<20).map { reply("\($0)", to: root, by: 2, at: 10 + Int64($0)) })
+    try fold(log, into: store)
+    let cache = CacheViews(store: store, state: .ok)
+    store.counts.withLock { $0 = CountingStore.Counts() }
+    let replies = try cache.read { view throws(CacheError) in
+      try view.thread(root.id, limit: 50, now: noon)
+    }
+    #expect(replies.count == 20 && replies.allSatisfy { !$0.isStray })
+    // Once for its group, once to see that it is here.
+    #expect(store.counts.withLock { $0.bodies } == 20 + 2)
+  }
 }
 
 /// A store in memory that counts what is asked of it.

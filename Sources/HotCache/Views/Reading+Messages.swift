@@ -11,7 +11,6 @@ extension Reading {
     let letter = UInt8(ascii: "h")
     let own = IndexKey.tag(letter, group, sub: GroupClass.timeline)
     let inThreads = IndexKey.tag(letter, group, sub: GroupClass.threadOnly)
-    var roots: [EventID: Bool] = [:]
     var left = ViewLimits.strayReadMax
     return try page([own, inThreads], cursor, limit: limit, now: now, me: me) {
       row throws(StoreError) in
@@ -21,17 +20,18 @@ extension Reading {
       left -= 1
       if left < 0 { return .goOn([own]) }
       guard let root = event.place.root else { return .skip }
-      if let isHeld = roots[root] { return isHeld ? .skip : .take }
-      let isHeld = try isHeld(root: root, in: group)
-      roots[root] = isHeld
-      return isHeld ? .skip : .take
+      return try isHeld(root: root, in: group) ? .skip : .take
     }
   }
 
   /// Whether the beginning of a thread is a message of the group that is here.
   private func isHeld(root: EventID, in group: Text?) throws(StoreError) -> Bool {
-    guard let row = try row(root) else { return false }
-    return row.event.isMessage && row.event.group == group
+    let start = ThreadStart(root: root, group: group?.owned())
+    if let known = memo.roots[start] { return known }
+    let row = try row(root)
+    let isHeld = row.map { $0.event.isMessage && $0.event.group == group } ?? false
+    memo.roots[start] = isHeld
+    return isHeld
   }
 
   /// The replies of a thread. The root itself is not among them.

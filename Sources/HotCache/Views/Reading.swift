@@ -21,8 +21,15 @@ struct Reading {
     var selves: RelaySelves?
     var rosters: [Text: Roster] = [:]
     var pins: [Text: [EventID]] = [:]
+    var roots: [ThreadStart: Bool] = [:]
     /// Whether anything was ever dated anew; mostly nothing was.
     var hasRedated: Bool?
+  }
+
+  /// The beginning of a thread as its replies name it.
+  struct ThreadStart: Hashable {
+    let root: EventID
+    let group: Text?
   }
 
   /// The event of an id, if the log has it.

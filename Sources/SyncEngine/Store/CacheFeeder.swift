@@ -65,6 +65,18 @@ actor CacheFeeder {
   }
 
   private func run() async {
+    var seen: LogSequence
+    repeat {
+      seen = await pull()
+      await rested()
+      // Whoever rang meanwhile took it to be at work.
+    } while target > seen && !isClosed
+    isRunning = false
+    release { _ in true }
+  }
+
+  /// - Returns: The target that it looked at last.
+  private func pull() async -> LogSequence {
     while applied < target && !isClosed {
       do throws(CacheError) {
         let reached = try await catchUp(Self.step)
@@ -78,9 +90,7 @@ actor CacheFeeder {
         break
       }
     }
-    await rested()
-    isRunning = false
-    release { _ in true }
+    return target
   }
 
   private func release(_ isDue: (LogSequence) -> Bool) {
