@@ -4,6 +4,7 @@ SWIFT ?= swift
 SECONDS_A_TARGET ?= 120
 KILLS ?= 200
 SEED ?= 1
+MINUTES ?= 10
 export SWIFT
 
 quiet := .ci/quiet
@@ -12,7 +13,7 @@ release := $(SWIFT) build -c release
 binary := .build/release/skep
 simulator := .build/release/skep-sim
 
-.PHONY: help setup build release test lint format tidy sim live torture fuzz bench coverage demo ci clean
+.PHONY: help setup build release test lint format tidy sim soak live torture fuzz bench coverage demo ci clean
 
 help: ## shows this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +51,9 @@ tidy: build ## checks the import table, the banned words and the documents
 
 sim: release ## runs the kept simulation seeds
 	@$(quiet) sim $(simulator) kept
+
+soak: release ## runs every simulation with new seeds for MINUTES minutes on all cores
+	@$(simulator) soak --minutes $(MINUTES)
 
 live: build release ## runs the suite against relays that nobody here wrote
 	@SKEP_LIVE=1 SKEP_BIN=$(CURDIR)/$(binary) $(quiet) live \

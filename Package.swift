@@ -72,7 +72,7 @@ let package = Package(
       "SimulationKit",
       [
         "Nostr", "NostrCrypto", "SyncCore", "Platform", "EventLog", "HotCache", "SyncEngine",
-        "RelayServer",
+        "RelayServer", "CSQLite",
       ],
       path: "Simulations/Kit"),
     library(
@@ -80,7 +80,7 @@ let package = Package(
       ["SimulationKit", "Nostr", "NostrCrypto", "SyncCore", "RelayServer"],
       path: "Simulations/Scenarios"),
     .executableTarget(
-      name: "skep-sim", dependencies: ["SimulationKit", "SimulationScenarios"],
+      name: "skep-sim", dependencies: ["SimulationKit", "SimulationScenarios", "Platform"],
       path: "Simulations/Runner", swiftSettings: settings),
 
     library("RelayContract", ["Nostr", "NostrCrypto", "SyncCore"], path: "Tests/RelayContract"),
@@ -124,6 +124,9 @@ let package = Package(
       "LiveTests", ["RelayContract", "RelaySocket", "SyncCore", "Nostr", "NostrCrypto"]),
     tests(
       "SimulationTests",
-      ["SimulationKit", "SimulationScenarios", "skep-sim", "SyncCore", "Nostr"]),
+      [
+        "SimulationKit", "SimulationScenarios", "skep-sim", "RelayServer", "SyncCore", "Nostr",
+        "CSQLite",
+      ]),
   ]
 )

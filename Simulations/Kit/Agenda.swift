@@ -4,6 +4,8 @@ struct Agenda {
   struct Item {
     let due: Duration
     let order: Int
+    /// Whether somebody waits for it who cannot be told that it will not be.
+    let isOwed: Bool
     let run: () -> Void
   }
 
@@ -14,8 +16,8 @@ struct Agenda {
 
   var nextDue: Duration? { heap.first?.due }
 
-  mutating func add(at due: Duration, _ run: @escaping () -> Void) {
-    heap.append(Item(due: due, order: orderNext, run: run))
+  mutating func add(at due: Duration, isOwed: Bool = false, _ run: @escaping () -> Void) {
+    heap.append(Item(due: due, order: orderNext, isOwed: isOwed, run: run))
     orderNext += 1
     var child = heap.count - 1
     while child > 0 {

@@ -11,6 +11,10 @@ package struct FaultPlan: Sendable {
   package var stallMax: Duration = .seconds(20)
   /// How many in a hundred cuts are not told to the client: the line goes silent.
   package var silentPercent = 0
+  /// How many in a hundred lose one direction alone, without a word.
+  package var oneWayPercent = 0
+  /// How much a line carries; nil: as much as it is given.
+  package var bytesPerSecond: Int?
   /// How many in a hundred attempts to connect fail.
   package var refusedPercent = 0
   package var relayRestartEvery: Duration?

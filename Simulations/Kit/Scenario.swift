@@ -21,6 +21,8 @@ package struct Outcome: Sendable, Hashable {
   package let verdict: Verdict
   package let rule: String?
   package let traceHash: String
+  /// What everybody was waiting for when the rule broke.
+  package let explanation: [String]
 
   package enum Verdict: String, Sendable {
     case pass, safety, liveness
@@ -43,8 +45,11 @@ extension Scenario {
     seed: UInt64, flaw: SimulatedClient.Flaw? = nil, trace: Trace = Trace()
   ) -> Outcome {
     let world = World(seed: seed, trace: trace)
-    run(in: world, flaw: flaw)
-    world.drain()
+    // All of it under the world's own queue: whatever resumes somebody must do so in there.
+    SeededConcurrency.run(under: world.jobs) {
+      run(in: world, flaw: flaw)
+      world.drain()
+    }
     let verdict: Outcome.Verdict =
       switch world.failure?.family {
       case nil: .pass
@@ -53,6 +58,7 @@ extension Scenario {
       }
     return Outcome(
       scenario: name, seed: seed, steps: world.steps, virtualSeconds: world.now.components.seconds,
-      faults: world.faults, verdict: verdict, rule: world.failure?.rule, traceHash: trace.finish())
+      faults: world.faults, verdict: verdict, rule: world.failure?.rule, traceHash: trace.finish(),
+      explanation: world.explanation)
   }
 }

@@ -18,10 +18,18 @@ final class SimulatedLink {
   private var random: SplitMix64
   private var id: ConnectionID?
   private var isAlive = true
+  var isOpen: Bool { isAlive }
   /// Each direction delivers in order.
   private var lastUp = Duration.zero
   private var lastDown = Duration.zero
   private var stalledUntil = Duration.zero
+  /// Set where frames of one direction are lost without anybody being told.
+  private var isDeafUp = false
+  private var isDeafDown = false
+  /// Bytes handed over that the relay has not received yet.
+  private(set) var bytesUnderway = 0
+  /// Is told when there are fewer of them.
+  var onProgress: (() -> Void)?
 
   init(
     _ name: String, to relay: SimulatedRelay, in world: World, plan: @escaping () -> FaultPlan,
@@ -43,15 +51,20 @@ final class SimulatedLink {
   }
 
   func sendUp(_ frame: [UInt8]) {
-    deliver(&lastUp) { link in
-      guard let id = link.id else { return }
+    world.onFrame?(name, frame)
+    bytesUnderway += frame.count
+    deliver(&lastUp, bytes: frame.count) { link in
+      link.bytesUnderway -= frame.count
+      link.onProgress?()
+      guard !link.isDeafUp, let id = link.id else { return }
       link.world.note("\(link.name) > \(SimulatedLink.summary(of: frame))")
       link.relay.receive(frame, from: id)
     }
   }
 
   func sendDown(_ frame: [UInt8]) {
-    deliver(&lastDown) { link in
+    deliver(&lastDown, bytes: frame.count) { link in
+      guard !link.isDeafDown else { return }
       link.world.note("\(link.name) < \(SimulatedLink.summary(of: frame))")
       link.ends.received(frame)
     }
@@ -59,7 +72,8 @@ final class SimulatedLink {
 
   func ping() {
     deliver(&lastUp) { link in
-      link.deliver(&link.lastDown) { $0.ends.ponged() }
+      guard !link.isDeafUp else { return }
+      link.deliver(&link.lastDown) { if !$0.isDeafDown { $0.ends.ponged() } }
     }
   }
 
@@ -88,7 +102,15 @@ final class SimulatedLink {
     isAlive = false
     world.note("\(name) cut\(isSilent ? " in silence" : "")")
     tellRelay()
+    onProgress?()
     if !isSilent { ends.ended("the connection was lost") }
+  }
+
+  /// One direction loses everything from now on, and nobody is told.
+  private func deafen() {
+    isDeafUp = random.chance(50)
+    isDeafDown = !isDeafUp
+    world.note("\(name) is deaf \(isDeafUp ? "up" : "down")")
   }
 
   private func tellRelay() {
@@ -100,11 +122,15 @@ final class SimulatedLink {
 
   // MARK: Time and faults
 
-  private func deliver(_ last: inout Duration, _ run: @escaping (SimulatedLink) -> Void) {
+  private func deliver(
+    _ last: inout Duration, bytes: Int = 0, _ run: @escaping (SimulatedLink) -> Void
+  ) {
     guard isAlive else { return }
     let plan = plan()
     let jitter = plan.jitter * random.fraction()
-    last = max(last, world.now + plan.latency + jitter, stalledUntil)
+    let length = plan.bytesPerSecond.map { Duration.seconds(Double(bytes) / Double($0)) } ?? .zero
+    // What is sent waits for what was sent before, and takes the line for its own length.
+    last = max(max(last, stalledUntil) + length, world.now + plan.latency + jitter + length)
     world.after(last - world.now) { [weak self] in
       guard let self, self.isAlive else { return }
       run(self)
@@ -115,6 +141,10 @@ final class SimulatedLink {
     guard let mean = plan().cutEvery else { return }
     world.after(delay(around: mean)) { [weak self] in
       guard let self, self.isAlive, self.plan().cutEvery != nil else { return }
+      if self.random.chance(self.plan().oneWayPercent) {
+        self.world.count(fault: "one-way-cut")
+        return self.deafen()
+      }
       let isSilent = self.random.chance(self.plan().silentPercent)
       self.world.count(fault: isSilent ? "silent-cut" : "cut")
       self.cut(isSilent: isSilent)

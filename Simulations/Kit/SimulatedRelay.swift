@@ -1,6 +1,7 @@
 package import Nostr
 import NostrCrypto
 package import RelayServer
+import SyncCore
 
 /// A relay machine in a world: it is fed by links and the world's clock.
 package final class SimulatedRelay {
@@ -9,22 +10,36 @@ package final class SimulatedRelay {
   /// At which step of the world each event was accepted first.
   package private(set) var acceptedAt: [EventID: Int] = [:]
   package private(set) var accepted: [Event] = []
+  package private(set) var acceptedTimes: [EventID: Duration] = [:]
+  /// Is told of every event that is stored.
+  package var onAccepted: ((Event) -> Void)?
   package private(set) var isUp = true
+  package let url: RelayURL
+  /// By how many seconds the relay's clock is ahead of the world's.
+  package var clockOffset: Int64 = 0
   private let world: World
   private var links: [ConnectionID: SimulatedLink] = [:]
   private var connectionNext: UInt64 = 1
   private var challenges: SplitMix64
   private var alarmDue: Duration?
 
-  package init(_ name: String, in world: World, rules: RelayRules) {
+  /// - Parameter origin: The relay of which this one is a replica; it signs nothing itself.
+  package init(
+    _ name: String, in world: World, rules: RelayRules, copying origin: SimulatedRelay? = nil
+  ) {
     self.name = name
     self.world = world
     challenges = world.generator("challenges of \(name)")
     let verdicts = world.verdicts
     let key = SimulationKeys.key("relay \(name)")
+    guard let url = RelayURL("ws://\(name)") else {
+      preconditionFailure("a relay's name is a host")
+    }
+    self.url = url
     let identity = RelayIdentity(
-      name: Text(name), urls: [RelayURL("ws://\(name)")].compactMap { $0 },
-      signer: RelaySigner(key, entropy: NoEntropy()))
+      name: Text(name), urls: [url],
+      signer: origin == nil ? RelaySigner(key, entropy: NoEntropy()) : nil,
+      selfKey: origin?.machine.identity.selfKey)
     machine = RelayMachine(identity: identity, rules: rules) { verdicts.isValid($0) }
   }
 
@@ -46,10 +61,16 @@ package final class SimulatedRelay {
     return page?.events ?? []
   }
 
+  /// Whether this relay ever had the event.
+  package func hasSaid(_ id: EventID) -> Bool { acceptedAt[id] != nil }
+
   /// Takes an event that came another way, such as from a client outside this world.
   package func receive(_ event: Event) {
-    perform(machine.admit(event, now: world.wall, uptime: world.now))
+    perform(machine.admit(event, now: wall, uptime: world.now))
   }
+
+  /// The relay's own clock.
+  package var wall: Timestamp { world.wall + clockOffset }
 
   package func setRules(_ change: (inout RelayRules) -> Void) { change(&machine.rules) }
 
@@ -70,14 +91,16 @@ package final class SimulatedRelay {
     step(.closed(id))
   }
 
-  /// Goes down, with every connection lost and everything that was stored kept.
-  package func stop() {
+  /// Goes down, with every connection lost.
+  ///
+  /// - Parameter isKept: What of the stored events is still there when it comes back.
+  package func stop(keeping isKept: (Event) -> Bool = { _ in true }) {
     isUp = false
     world.note("\(name) stops")
     for id in links.keys.sorted() { links[id]?.cut(isSilent: false) }
     links = [:]
     do throws(RelayStoreError) {
-      try machine.restart()
+      try machine.restart(keeping: isKept)
     } catch {
       world.fail(.safety, "a store in memory survives a restart: \(error)")
     }
@@ -89,7 +112,7 @@ package final class SimulatedRelay {
   }
 
   private func step(_ input: RelayMachine.Input) {
-    perform(machine.handle(input, now: world.wall, uptime: world.now))
+    perform(machine.handle(input, now: wall, uptime: world.now))
   }
 
   private func perform(_ effects: [RelayMachine.Effect]) {
@@ -104,8 +127,10 @@ package final class SimulatedRelay {
   }
 
   private func record(_ event: Event) {
+    onAccepted?(event)
     guard acceptedAt[event.id] == nil else { return }
     acceptedAt[event.id] = world.steps
+    acceptedTimes[event.id] = world.now
     accepted.append(event)
   }
 

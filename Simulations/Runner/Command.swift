@@ -11,18 +11,28 @@ enum Command {
   case list(asJSON: Bool)
   case run(Run, seed: UInt64)
   case kept(file: String, asJSON: Bool)
+  case soak(Soak)
+  case shrink(ShrinkRun)
 
   static let usage = """
     usage: skep-sim list [--json]
-           skep-sim run SCENARIO --seed N [--json] [--trace FILE] [--flaw NAME]
+           skep-sim run SCENARIO --seed N [--json] [--trace FILE] [--explain] [--flaw NAME]
+           skep-sim run FILE [--json] [--trace FILE] [--explain]
            skep-sim kept [FILE] [--json]
+           skep-sim soak [SCENARIO]... [--minutes M | --seeds A..B] [--threads N] [--json]
+           skep-sim shrink SCENARIO --seed N [--out FILE]
 
-    --flaw lets every client do one thing wrong, to see that the rules catch it:
-    \(SimulatedClient.Flaw.allCases.map(\.rawValue).joined(separator: ", ")).
+    FILE is a storm as shrink writes it; its name holds a slash or a dot. soak runs every storm, or
+    those named, on all cores. shrink makes a failing storm smaller and prints it as a file.
+    --explain tells what everybody was waiting for at a failure.
+    --flaw lets every client of the two older scenarios do one thing wrong, to see that the rules
+    catch it: \(SimulatedClient.Flaw.allCases.map(\.rawValue).joined(separator: ", ")).
 
     examples:
-      skep-sim run capped-relay --seed 7
+      skep-sim run swarm --seed 7
       skep-sim run flaky-links --seed 42 --json --trace /tmp/trace.txt
+      skep-sim soak --minutes 10
+      skep-sim shrink swarm --seed 7 --out swarm-7.storm
     """
 
   init(_ arguments: [String]) throws(UsageError) {
@@ -31,30 +41,79 @@ enum Command {
       self = .help
       return
     }
-    let asJSON = words.takeFlag("--json")
-    let seed = try words.takeValue("--seed")
-    let traceFile = try words.takeValue("--trace")
-    let flaw = try words.takeValue("--flaw")
     guard let name = words.takeWord() else { throw UsageError(message: "a command is missing") }
+    let asJSON = name == "shrink" ? false : words.takeFlag("--json")
     switch name {
     case "list": self = .list(asJSON: asJSON)
     case "kept": self = .kept(file: words.takeWord() ?? "Simulations/seeds.txt", asJSON: asJSON)
-    case "run":
-      guard let scenarioName = words.takeWord() else {
-        throw UsageError(message: "the scenario is missing")
-      }
-      let scenario = try Command.scenario(scenarioName)
-      guard let seed else { throw UsageError(message: "--seed is missing") }
-      let run = Run(
-        scenario: scenario, asJSON: asJSON, traceFile: traceFile, flaw: try Command.flaw(flaw))
-      self = .run(run, seed: try Command.seed(seed))
+    case "run": self = try Command.run(&words, asJSON: asJSON)
+    case "soak": self = .soak(try Command.soak(&words, asJSON: asJSON))
+    case "shrink": self = .shrink(try Command.shrink(&words))
     default: throw UsageError(message: "unknown command \(name)")
     }
-    if case .run = self {
-    } else if seed != nil || traceFile != nil || flaw != nil {
-      throw UsageError(message: "--seed, --trace and --flaw belong to run")
-    }
     try words.finish()
+  }
+
+  private static func run(_ words: inout Words, asJSON: Bool) throws(UsageError) -> Command {
+    let seed = try words.takeValue("--seed")
+    let traceFile = try words.takeValue("--trace")
+    let flaw = try words.takeValue("--flaw")
+    let isExplaining = words.takeFlag("--explain")
+    guard let name = words.takeWord() else { throw UsageError(message: "the scenario is missing") }
+    var run = Run(
+      scenario: Scenarios.all[0], asJSON: asJSON, traceFile: traceFile,
+      flaw: try Command.flaw(flaw), isExplaining: isExplaining)
+    if name.contains(where: { $0 == "/" || $0 == "." }) {
+      let file = try storm(in: name)
+      guard seed == nil, flaw == nil else {
+        throw UsageError(message: "a kept storm has a seed of its own and no flaw")
+      }
+      run.scenario = file
+      run.file = name
+      return .run(run, seed: file.seed)
+    }
+    run.scenario = try scenario(name)
+    guard let seed else { throw UsageError(message: "--seed is missing") }
+    if flaw != nil, run.scenario is any StormScenario {
+      throw UsageError(
+        message: "\(name) runs the engine that ships, which has no flaw to switch on")
+    }
+    return .run(run, seed: try Command.seed(seed))
+  }
+
+  private static func soak(_ words: inout Words, asJSON: Bool) throws(UsageError) -> Soak {
+    let minutes = try words.takeValue("--minutes")
+    let seeds = try words.takeValue("--seeds")
+    let threads = try words.takeValue("--threads")
+    var scenarios: [any Scenario] = []
+    while let name = words.takeWord() { scenarios.append(try scenario(name)) }
+    if scenarios.isEmpty { scenarios = Scenarios.all }
+    guard minutes == nil || seeds == nil else {
+      throw UsageError(message: "either --minutes or --seeds")
+    }
+    var soak = Soak(scenarios: scenarios, asJSON: asJSON)
+    if let threads { soak.threads = Int(try number(threads, "threads", 1...256)) }
+    if let seeds {
+      let ends = seeds.split(separator: ".", omittingEmptySubsequences: true).map(String.init)
+      guard ends.count == 2, seeds.contains(".."), try seed(ends[0]) <= seed(ends[1]) else {
+        throw UsageError(message: "--seeds is A..B with A not above B, not \(seeds)")
+      }
+      soak.extent = .seeds(try seed(ends[0])...(try seed(ends[1])))
+    } else {
+      soak.extent = .minutes(Int(try number(minutes ?? "1", "minutes", 1...100_000)))
+    }
+    return soak
+  }
+
+  private static func shrink(_ words: inout Words) throws(UsageError) -> ShrinkRun {
+    let out = try words.takeValue("--out")
+    let seed = try words.takeValue("--seed")
+    guard let name = words.takeWord() else { throw UsageError(message: "the scenario is missing") }
+    guard let storm = try scenario(name) as? any StormScenario else {
+      throw UsageError(message: "\(name) is no storm: it has nothing that could be made smaller")
+    }
+    guard let seed else { throw UsageError(message: "--seed is missing") }
+    return ShrinkRun(scenario: storm, seed: try Command.seed(seed), out: out)
   }
 
   static func scenario(_ name: String) throws(UsageError) -> any Scenario {
@@ -63,6 +122,15 @@ enum Command {
       throw UsageError(message: "unknown scenario \(name); there are \(known)")
     }
     return scenario
+  }
+
+  static func storm(in path: String) throws(UsageError) -> RecipeFile {
+    let text = try TextFile.read(path)
+    do throws(RecipeFile.Malformed) {
+      return try RecipeFile(text) { Scenarios.named($0) is any StormScenario }
+    } catch {
+      throw UsageError(message: "\(path): \(error.reason)")
+    }
   }
 
   static func flaw(_ text: String?) throws(UsageError) -> SimulatedClient.Flaw? {
@@ -78,6 +146,17 @@ enum Command {
       let seed = UInt64(text)
     else { throw UsageError(message: "a seed is a number from 0 to \(UInt64.max), not \(text)") }
     return seed
+  }
+
+  private static func number(
+    _ text: String, _ what: String, _ range: ClosedRange<UInt64>
+  ) throws(UsageError) -> UInt64 {
+    guard let value = UInt64(text), range.contains(value) else {
+      throw UsageError(
+        message:
+          "--\(what) is a number from \(range.lowerBound) to \(range.upperBound), not \(text)")
+    }
+    return value
   }
 
   /// - Returns: The exit code.
@@ -96,6 +175,8 @@ enum Command {
       return 0
     case .run(let run, let seed): return try run.code(of: seed)
     case .kept(let file, let asJSON): return try KeptSeeds(file: file, asJSON: asJSON).run()
+    case .soak(let soak): return soak.run()
+    case .shrink(let shrink): return try shrink.run()
     }
   }
 }

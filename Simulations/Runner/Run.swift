@@ -3,10 +3,13 @@ import SimulationKit
 
 /// One run of one scenario, told to the terminal.
 struct Run {
-  let scenario: any Scenario
+  var scenario: any Scenario
   let asJSON: Bool
   var traceFile: String?
   var flaw: SimulatedClient.Flaw?
+  var isExplaining = false
+  /// Where the scenario was read from, if it was.
+  var file: String?
 
   func code(of seed: UInt64) throws(UsageError) -> Int32 {
     let file = try openTrace()
@@ -15,11 +18,7 @@ struct Run {
       sink: file.map { file in { bytes in _ = fwrite(bytes, 1, bytes.count, file) } })
     let outcome = scenario.outcome(seed: seed, flaw: flaw, trace: trace)
     tell(outcome, trace)
-    switch outcome.verdict {
-    case .pass: return 0
-    case .safety: return 2
-    case .liveness: return 3
-    }
+    return outcome.verdict.exitCode
   }
 
   private func openTrace() throws(UsageError) -> UnsafeMutablePointer<FILE>? {
@@ -46,13 +45,51 @@ struct Run {
     }
     guard let rule = outcome.rule else { return }
     for line in trace.tail { Output.talk(line) }
+    if isExplaining { for line in outcome.explanation { Output.talk(line) } }
+    Output.talk("broken: \(rule)")
+    let flaw = flaw.map { " --flaw \($0.rawValue)" } ?? ""
+    outcome.tellReplay(file ?? "\(outcome.scenario) --seed \(outcome.seed)\(flaw)")
+  }
+}
+
+extension Outcome {
+  /// How to see a failure again.
+  func tellReplay(_ arguments: String) {
     Output.talk(
       """
-      broken: \(rule)
-      scenario \(outcome.scenario), seed \(outcome.seed), step \(outcome.steps), \
-      virtual second \(outcome.virtualSeconds)
-      replay: skep-sim run \(outcome.scenario) --seed \(outcome.seed)
+      scenario \(scenario), seed \(seed), step \(steps), virtual second \(virtualSeconds), \
+      commit \(Commit.current)
+      replay: skep-sim run \(arguments)
       """)
+  }
+}
+
+extension Outcome.Verdict {
+  var exitCode: Int32 {
+    switch self {
+    case .pass: 0
+    case .safety: 2
+    case .liveness: 3
+    }
+  }
+
+  /// Of two runs the worse one: safety before liveness.
+  static func worse(_ left: Int32, _ right: Int32) -> Int32 {
+    left == 2 || right == 2 ? 2 : max(left, right)
+  }
+}
+
+/// The commit of the folder in which the program runs, where that is a repository.
+enum Commit {
+  static var current: String {
+    guard let head = line(".git/HEAD") else { return "unknown" }
+    guard head.hasPrefix("ref: ") else { return head }
+    return line(".git/\(head.dropFirst(5))") ?? "unknown"
+  }
+
+  private static func line(_ path: String) -> String? {
+    // Whoever runs the program elsewhere is told that the commit is not known.
+    (try? TextFile.read(path))?.split(separator: "\n").first.map(String.init)
   }
 }
 
@@ -66,7 +103,7 @@ struct KeptSeeds {
     var worst: Int32 = 0
     for (scenario, seed) in try seeds() {
       let code = try Run(scenario: scenario, asJSON: asJSON).code(of: seed)
-      if code != 0 { worst = worst == 2 ? 2 : code == 2 ? 2 : max(worst, code) }
+      worst = Outcome.Verdict.worse(worst, code)
     }
     return worst
   }
@@ -74,7 +111,7 @@ struct KeptSeeds {
   /// Lines of a scenario and a seed; `#` begins a remark.
   private func seeds() throws(UsageError) -> [(any Scenario, UInt64)] {
     var seeds: [(any Scenario, UInt64)] = []
-    for line in try text().split(separator: "\n") {
+    for line in try TextFile.read(file).split(separator: "\n") {
       let words = line.prefix { $0 != "#" }.split(separator: " ").map(String.init)
       if words.isEmpty { continue }
       guard words.count == 2 else {
@@ -85,11 +122,11 @@ struct KeptSeeds {
     guard !seeds.isEmpty else { throw UsageError(message: "\(file) names no seed") }
     return seeds
   }
+}
 
-  private func text() throws(UsageError) -> String {
-    guard let stream = fopen(file, "r") else {
-      throw UsageError(message: "\(file) cannot be read: \(String(cString: strerror(errno)))")
-    }
+enum TextFile {
+  static func read(_ path: String) throws(UsageError) -> String {
+    guard let stream = fopen(path, "r") else { throw failure(path, "read") }
     defer { fclose(stream) }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 4096)
@@ -98,6 +135,19 @@ struct KeptSeeds {
       if count == 0 { return String(decoding: bytes, as: UTF8.self) }
       bytes.append(contentsOf: chunk[..<count])
     }
+  }
+
+  static func write(_ text: String, to path: String) throws(UsageError) {
+    guard let stream = fopen(path, "w") else { throw failure(path, "written") }
+    defer { fclose(stream) }
+    let bytes = Array(text.utf8)
+    guard fwrite(bytes, 1, bytes.count, stream) == bytes.count else {
+      throw failure(path, "written")
+    }
+  }
+
+  private static func failure(_ path: String, _ what: String) -> UsageError {
+    UsageError(message: "\(path) cannot be \(what): \(String(cString: strerror(errno)))")
   }
 }
 

@@ -33,7 +33,7 @@ import Testing
       talk: String(decoding: errors, as: UTF8.self))
   }
 
-  @Test(arguments: ["capped-relay", "flaky-links"])
+  @Test(arguments: ["capped-relay", "flaky-links", "calm"])
   func `the same seed gives the same line and trace in two processes`(scenario: String) throws {
     let first = FileManager.default.temporaryDirectory.appending(path: "trace-\(UUID())").path()
     let second = first + "-again"
@@ -64,9 +64,13 @@ import Testing
   @Test(arguments: [
     ["run", "nothing", "--seed", "1"], ["run", "capped-relay", "--seed", "x"],
     ["run", "capped-relay", "--seed", "-1"], ["run", "capped-relay"], ["run"], [],
-    ["run", "capped-relay", "--seed", "1", "--wrong"], ["list", "--seed", "1"], ["soak"],
-    ["shrink", "capped-relay", "--seed", "1"], ["kept", "/nonexistent"],
+    ["run", "capped-relay", "--seed", "1", "--wrong"], ["list", "--seed", "1"],
+    ["shrink", "capped-relay", "--seed", "1"], ["shrink", "swarm"], ["kept", "/nonexistent"],
     ["run", "capped-relay", "--seed", "1", "--flaw", "none"],
+    ["run", "capped-relay", "--seed", "18446744073709551616"], ["run", "/nonexistent"],
+    ["run", "calm", "--seed", "1", "--flaw", "loses-events"], ["soak", "--minutes", "0"],
+    ["soak", "--seeds", "5..1"], ["soak", "--seeds", "5"], ["soak", "nothing"],
+    ["soak", "--minutes", "1", "--seeds", "1..2"], ["soak", "--threads", "0"],
   ])
   func `what is not understood is refused as usage`(arguments: [String]) throws {
     let process = Process()
@@ -79,11 +83,32 @@ import Testing
     #expect(process.terminationStatus == 64)
   }
 
+  @Test func `a soak runs each seed once and says how fast`() throws {
+    let soak = try run(
+      "soak", "calm", "capped-relay", "--seeds", "1..3", "--threads", "2", "--json")
+    #expect(soak.code == 0, "\(soak.talk)")
+    let lines = soak.data.split(separator: "\n")
+    #expect(lines.count == 7)
+    #expect(lines.last?.contains("\"worlds\":6,\"failed\":0") == true)
+  }
+
+  @Test func `a storm in a file is run, and a malformed one is refused`() throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID()).storm").path()
+    defer { try? FileManager.default.removeItem(atPath: file) }
+    try Data("# remark\nscenario swarm\nseed 4\nminutes 2\nwrites 3\n".utf8).write(
+      to: URL(filePath: file))
+    let kept = try run("run", file, "--json")
+    #expect(kept.code == 0 && kept.data.contains("\"scenario\":\"swarm\",\"seed\":4"))
+    try Data("scenario swarm\nseed 4\nminutes many\n".utf8).write(to: URL(filePath: file))
+    let refused = try run("run", file)
+    #expect(refused.code == 64 && refused.talk.contains("minutes is a number from 0 to"))
+  }
+
   @Test func `the scenarios are listed`() throws {
     let list = try run("list")
     #expect(list.code == 0)
-    #expect(list.data.split(separator: "\n").count == 2)
-    #expect(list.data.contains("capped-relay") && list.data.contains("flaky-links"))
+    #expect(list.data.split(separator: "\n").count >= 20)
+    #expect(list.data.contains("capped-relay") && list.data.contains("swarm"))
   }
 
   @Test func `kept seeds are run, remarks are skipped`() throws {

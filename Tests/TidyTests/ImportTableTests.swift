@@ -32,13 +32,15 @@ private let table: [String: Set<String>] = [
   "Migrations": [],
   "Simulations/Kit": [
     "Nostr", "NostrCrypto", "SyncCore", "EventLog", "HotCache", "SyncEngine", "RelayServer",
-    "Platform", "CSQLite", "Glibc",
+    "Platform", "CSQLite", "Glibc", "_Concurrency",
   ],
   "Simulations/Scenarios": [
     "SimulationKit", "Nostr", "NostrCrypto", "SyncCore", "EventLog", "HotCache", "SyncEngine",
     "RelayServer", "Platform",
   ],
-  "Simulations/Runner": ["SimulationKit", "SimulationScenarios", "Foundation", "Glibc"],
+  "Simulations/Runner": [
+    "SimulationKit", "SimulationScenarios", "Platform", "Foundation", "Glibc",
+  ],
 ]
 
 @Suite struct ImportTableTests {

@@ -200,15 +200,18 @@ enum LogFile {
 
   static func openForReading(path: String, options: LogOptions) throws(LogError) -> Reading {
     try checkMigrations(options.migrations)
-    guard let header = try FileHeader.read(path: path) else {
-      guard options.isMissingEmpty || FileSize.of(path) != nil else {
-        throw LogError.missing(path)
+    if options.vfs == nil {
+      guard let header = try FileHeader.read(path: path) else {
+        guard options.isMissingEmpty || FileSize.of(path) != nil else {
+          throw LogError.missing(path)
+        }
+        return try unmade(path: path, options: options)
       }
-      return try unmade(path: path, options: options)
+      guard try isLog(header, path: path, options: options) else {
+        return try unmade(path: path, options: options)
+      }
     }
-    guard try isLog(header, path: path, options: options) else {
-      return try unmade(path: path, options: options)
-    }
+    // The files of another VFS may be where only SQLite sees them.
     let database = try openReadOnly(path: path, options: options)
     do throws(LogError) {
       let version = try database.number("PRAGMA user_version")

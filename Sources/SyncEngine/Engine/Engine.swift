@@ -22,7 +22,7 @@ public actor Engine: RelayReportSink {
   let limits: Limits
   let desk: LogDesk
   let intake: Intake
-  private let verifier = Verifier()
+  private let verifier: Verifier
   private let bell: AsyncStream<EngineChange>.Continuation
 
   var me: PublicKey?
@@ -76,10 +76,13 @@ public actor Engine: RelayReportSink {
   ///   - relays: The community's; the first is its home.
   ///   - signer: Answers challenges and signs what is written; nil for reading alone.
   ///   - executor: Runs reads that may wait for the disk; nil makes a thread for them.
+  ///   - verifier: Vouches for what relays send.
   public init(
     store: CommunityStore, relays: [RelayURL], ports: Ports, signer: (any Signer)?,
-    options: EngineOptions = EngineOptions(), executor: (any SerialExecutor)? = nil
+    options: EngineOptions = EngineOptions(), executor: (any SerialExecutor)? = nil,
+    verifier: Verifier = Verifier()
   ) {
+    self.verifier = verifier
     self.store = store
     self.relays = relays
     self.ports = ports

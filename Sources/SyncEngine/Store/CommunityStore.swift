@@ -109,7 +109,8 @@ public final class CommunityStore: Sendable {
     try Home.makeFolder(folder)
     let lock = try FolderLock(folder: folder)
     do throws(LogError) {
-      try refuseLost(folder: folder)
+      // Of the files of another VFS the folder tells nothing.
+      if logOptions.vfs == nil { try refuseLost(folder: folder) }
       let log = try await EventLog.open(
         path: folder + "/" + logName, executor: executors.log, clock: clock, options: logOptions)
       let cache = await HotCache.open(
