@@ -139,11 +139,11 @@ package final class World: @unchecked Sendable {
     onFrame = nil
     SeededConcurrency.run(under: jobs) {
       var rounds = 0
-      while rounds < 1000, !jobs.isEmpty || !sleepers.isEmpty || !agenda.isEmpty {
+      while rounds < 20, !jobs.isEmpty || !sleepers.isEmpty || !agenda.isEmpty {
         rounds += 1
         for id in sleepers.keys.sorted() { cancelSleep(id) }
         var steps = 0
-        while !jobs.isEmpty, steps < World.stepsAtOnceMax {
+        while !jobs.isEmpty, steps < 200_000 {
           jobs.runOne()
           steps += 1
         }

@@ -27,6 +27,8 @@ struct Run {
       throw UsageError(
         message: "\(traceFile) cannot be written: \(String(cString: strerror(errno)))")
     }
+    // What a run that never ends has done so far is to be seen as well.
+    setvbuf(file, nil, _IOLBF, 0)
     return file
   }
 
