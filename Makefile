@@ -30,11 +30,14 @@ release: setup ## builds the programs with optimisation
 # Suites that speak through sockets or keep real deadlines run apart from those that compute, which would
 # starve them on few cores.
 sockets = RelaySocketTests|RelayServerTests
+# Simulations take what processor there is, in processes of their own.
+simulations = SimulationTests
 deadlines = SyncEngineTests\.(Resilience|Following|BlockedStore|AwkwardRelay)Tests
 tests = timeout -k 10 600 $(SWIFT) test --skip-build --disable-xctest
 
 test: build ## runs every test but those against foreign relays
-	@$(quiet) test $(tests) --skip '$(sockets)|SyncEngineTests|CommandTests'
+	@$(quiet) test $(tests) --skip '$(sockets)|$(simulations)|SyncEngineTests|CommandTests'
+	@$(quiet) test-simulations $(tests) --filter '$(simulations)'
 	@$(quiet) test-sockets $(tests) --filter '$(sockets)'
 	@$(quiet) test-engine $(tests) --filter SyncEngineTests --skip '$(deadlines)'
 	@$(quiet) test-deadlines $(tests) --filter '$(deadlines)'

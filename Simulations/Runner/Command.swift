@@ -10,7 +10,7 @@ enum Command {
   case help
   case list(asJSON: Bool)
   case run(Run, seed: UInt64)
-  case kept(file: String, asJSON: Bool)
+  case kept(KeptSeeds)
   case soak(Soak)
   case shrink(ShrinkRun)
 
@@ -18,7 +18,7 @@ enum Command {
     usage: skep-sim list [--json]
            skep-sim run SCENARIO --seed N [--json] [--trace FILE] [--explain] [--flaw NAME]
            skep-sim run FILE [--json] [--trace FILE] [--explain]
-           skep-sim kept [FILE] [--json]
+           skep-sim kept [FILE] [--threads N] [--json]
            skep-sim soak [SCENARIO]... [--minutes M | --seeds A..B] [--threads N] [--json]
            skep-sim shrink SCENARIO --seed N [--out FILE]
 
@@ -45,7 +45,11 @@ enum Command {
     let asJSON = name == "shrink" ? false : words.takeFlag("--json")
     switch name {
     case "list": self = .list(asJSON: asJSON)
-    case "kept": self = .kept(file: words.takeWord() ?? "Simulations/seeds.txt", asJSON: asJSON)
+    case "kept":
+      let threads = try Command.threads(&words)
+      self = .kept(
+        KeptSeeds(
+          file: words.takeWord() ?? "Simulations/seeds.txt", asJSON: asJSON, threads: threads))
     case "run": self = try Command.run(&words, asJSON: asJSON)
     case "soak": self = .soak(try Command.soak(&words, asJSON: asJSON))
     case "shrink": self = .shrink(try Command.shrink(&words))
@@ -84,7 +88,7 @@ enum Command {
   private static func soak(_ words: inout Words, asJSON: Bool) throws(UsageError) -> Soak {
     let minutes = try words.takeValue("--minutes")
     let seeds = try words.takeValue("--seeds")
-    let threads = try words.takeValue("--threads")
+    let threads = try threads(&words)
     var scenarios: [any Scenario] = []
     while let name = words.takeWord() { scenarios.append(try scenario(name)) }
     if scenarios.isEmpty { scenarios = Scenarios.all }
@@ -92,7 +96,7 @@ enum Command {
       throw UsageError(message: "either --minutes or --seeds")
     }
     var soak = Soak(scenarios: scenarios, asJSON: asJSON)
-    if let threads { soak.threads = Int(try number(threads, "threads", 1...256)) }
+    if let threads { soak.threads = threads }
     if let seeds {
       let ends = seeds.split(separator: ".", omittingEmptySubsequences: true).map(String.init)
       guard ends.count == 2, seeds.contains(".."), try seed(ends[0]) <= seed(ends[1]) else {
@@ -103,6 +107,11 @@ enum Command {
       soak.extent = .minutes(Int(try number(minutes ?? "1", "minutes", 1...100_000)))
     }
     return soak
+  }
+
+  private static func threads(_ words: inout Words) throws(UsageError) -> Int? {
+    guard let text = try words.takeValue("--threads") else { return nil }
+    return Int(try number(text, "threads", 1...256))
   }
 
   private static func shrink(_ words: inout Words) throws(UsageError) -> ShrinkRun {
@@ -174,7 +183,7 @@ enum Command {
       }
       return 0
     case .run(let run, let seed): return try run.code(of: seed)
-    case .kept(let file, let asJSON): return try KeptSeeds(file: file, asJSON: asJSON).run()
+    case .kept(let kept): return try kept.run()
     case .soak(let soak): return soak.run()
     case .shrink(let shrink): return try shrink.run()
     }

@@ -99,15 +99,13 @@ enum Commit {
 struct KeptSeeds {
   let file: String
   let asJSON: Bool
+  let threads: Int?
 
   /// - Returns: The exit code of the worst run: safety before liveness.
   func run() throws(UsageError) -> Int32 {
-    var worst: Int32 = 0
-    for (scenario, seed) in try seeds() {
-      let code = try Run(scenario: scenario, asJSON: asJSON).code(of: seed)
-      worst = Outcome.Verdict.worse(worst, code)
-    }
-    return worst
+    var soak = Soak(scenarios: [], asJSON: asJSON, extent: .each(try seeds()))
+    if let threads { soak.threads = threads }
+    return soak.run()
   }
 
   /// Lines of a scenario and a seed; `#` begins a remark.

@@ -7,6 +7,8 @@ struct Soak {
   enum Extent {
     case minutes(Int)
     case seeds(ClosedRange<UInt64>)
+    /// Just these, whatever the scenarios are.
+    case each([(any Scenario, UInt64)])
   }
 
   let scenarios: [any Scenario]
@@ -50,9 +52,13 @@ struct Soak {
       defer { progress.next += 1 }
       return progress.next
     }
+    if case .each(let worlds) = extent {
+      return number < worlds.count ? worlds[Int(number)] : nil
+    }
     let scenario = scenarios[Int(number % UInt64(scenarios.count))]
     let turn = number / UInt64(scenarios.count)
     switch extent {
+    case .each: return nil
     case .minutes(let minutes):
       guard Soak.now() - began < Double(minutes * 60) else { return nil }
       // Every soak sees worlds that none before it saw.

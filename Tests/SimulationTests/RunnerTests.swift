@@ -4,45 +4,16 @@ import Testing
 
 /// The program itself, in processes of its own.
 @Suite struct RunnerTests {
-  private struct Finished {
-    let code: Int32
-    let data: String
-    let talk: String
-  }
-
-  /// The program that was built beside these tests.
-  private static var program: URL {
-    let tests = URL(filePath: CommandLine.arguments[0])
-    return tests.deletingLastPathComponent().appending(path: "skep-sim")
-  }
-
-  private func run(_ arguments: String...) throws -> Finished {
-    let process = Process()
-    let data = Pipe()
-    let talk = Pipe()
-    process.executableURL = RunnerTests.program
-    process.arguments = arguments
-    process.standardOutput = data
-    process.standardError = talk
-    try process.run()
-    let output = data.fileHandleForReading.readDataToEndOfFile()
-    let errors = talk.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return Finished(
-      code: process.terminationStatus, data: String(decoding: output, as: UTF8.self),
-      talk: String(decoding: errors, as: UTF8.self))
-  }
-
   @Test(arguments: ["capped-relay", "flaky-links", "calm"])
   func `the same seed gives the same line and trace in two processes`(scenario: String) throws {
-    let first = FileManager.default.temporaryDirectory.appending(path: "trace-\(UUID())").path()
+    let first = Simulator.temporaryFile("trace")
     let second = first + "-again"
     defer {
       try? FileManager.default.removeItem(atPath: first)
       try? FileManager.default.removeItem(atPath: second)
     }
-    let one = try run("run", scenario, "--seed", "9", "--json", "--trace", first)
-    let two = try run("run", scenario, "--seed", "9", "--json", "--trace", second)
+    let one = try Simulator.run("run", scenario, "--seed", "9", "--json", "--trace", first)
+    let two = try Simulator.run("run", scenario, "--seed", "9", "--json", "--trace", second)
     #expect(one.code == 0 && two.code == 0)
     #expect(one.data == two.data)
     let trace = try Data(contentsOf: URL(filePath: first))
@@ -55,7 +26,8 @@ import Testing
   }
 
   @Test func `a broken rule exits with 2, tells the last steps and how to replay`() throws {
-    let caught = try run("run", "capped-relay", "--seed", "3", "--json", "--flaw", "loses-events")
+    let caught = try Simulator.run(
+      "run", "capped-relay", "--seed", "3", "--json", "--flaw", "loses-events")
     #expect(caught.code == 2)
     #expect(caught.data.contains("\"verdict\":\"safety\""))
     #expect(caught.talk.contains("replay: skep-sim run capped-relay --seed 3"))
@@ -73,18 +45,11 @@ import Testing
     ["soak", "--minutes", "1", "--seeds", "1..2"], ["soak", "--threads", "0"],
   ])
   func `what is not understood is refused as usage`(arguments: [String]) throws {
-    let process = Process()
-    process.executableURL = RunnerTests.program
-    process.arguments = arguments
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 64)
+    #expect(try Simulator.run(arguments).code == 64)
   }
 
   @Test func `a soak runs each seed once and says how fast`() throws {
-    let soak = try run(
+    let soak = try Simulator.run(
       "soak", "calm", "capped-relay", "--seeds", "1..3", "--threads", "2", "--json")
     #expect(soak.code == 0, "\(soak.talk)")
     let lines = soak.data.split(separator: "\n")
@@ -93,33 +58,30 @@ import Testing
   }
 
   @Test func `a storm in a file is run, and a malformed one is refused`() throws {
-    let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID()).storm").path()
-    defer { try? FileManager.default.removeItem(atPath: file) }
-    try Data("# remark\nscenario swarm\nseed 4\nminutes 2\nwrites 3\n".utf8).write(
-      to: URL(filePath: file))
-    let kept = try run("run", file, "--json")
+    let kept = try Simulator.run(
+      storm: "# remark\nscenario swarm\nseed 4\nminutes 2\nwrites 3\n", "--json")
     #expect(kept.code == 0 && kept.data.contains("\"scenario\":\"swarm\",\"seed\":4"))
-    try Data("scenario swarm\nseed 4\nminutes many\n".utf8).write(to: URL(filePath: file))
-    let refused = try run("run", file)
+    let refused = try Simulator.run(storm: "scenario swarm\nseed 4\nminutes many\n")
     #expect(refused.code == 64 && refused.talk.contains("minutes is a number from 0 to"))
   }
 
   @Test func `the scenarios are listed`() throws {
-    let list = try run("list")
+    let list = try Simulator.run("list")
     #expect(list.code == 0)
     #expect(list.data.split(separator: "\n").count >= 20)
     #expect(list.data.contains("capped-relay") && list.data.contains("swarm"))
   }
 
   @Test func `kept seeds are run, remarks are skipped`() throws {
-    let file = FileManager.default.temporaryDirectory.appending(path: "seeds-\(UUID())").path()
+    let file = Simulator.temporaryFile("seeds")
     defer { try? FileManager.default.removeItem(atPath: file) }
     try Data("# remark\ncapped-relay 1 # why\n\nflaky-links 2\n".utf8).write(
       to: URL(filePath: file))
-    let kept = try run("kept", file, "--json")
+    let kept = try Simulator.run("kept", file, "--json")
     #expect(kept.code == 0)
-    #expect(kept.data.split(separator: "\n").count == 2)
+    #expect(kept.lines.count == 3)
+    #expect(try kept.worlds().map(\.seed).sorted() == [1, 2])
     try Data("capped-relay\n".utf8).write(to: URL(filePath: file))
-    #expect(try run("kept", file).code == 64)
+    #expect(try Simulator.run("kept", file).code == 64)
   }
 }
