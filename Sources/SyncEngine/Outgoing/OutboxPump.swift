@@ -55,6 +55,8 @@ actor OutboxPump {
   var isAtRest: Bool { policy.isAtRest && !isRunning && inputs.isEmpty }
 
   func take(_ input: OutboxPolicy.Input) async {
+    // What cannot be recorded is not decided either.
+    guard failure == nil else { return }
     inputs.append(input)
     guard !isRunning else { return }
     isRunning = true
@@ -65,7 +67,10 @@ actor OutboxPump {
       for effect in effects { await perform(effect) }
     }
     isRunning = false
-    alarm.set(policy.deadline, "outbox alarm", ports) { [weak self] in await self?.tick() }
+    if failure != nil { inputs = [] }
+    // After a failure nothing waits any more: a time that has passed would ring again and again.
+    let deadline = failure == nil ? policy.deadline : nil
+    alarm.set(deadline, "outbox alarm", ports) { [weak self] in await self?.tick() }
     await onChange()
   }
 
