@@ -38,6 +38,14 @@ extension Filter {
     }
   }
 
+  /// The keys of a filter, beside those of one tag.
+  public static let names: [Text] = [
+    "authors", "ids", "kinds", "limit", "search", "since", "until",
+  ]
+
+  /// Whether a key asks for anything.
+  public static func knows(_ name: Text) -> Bool { names.contains(name) || letter(name) != nil }
+
   private mutating func read(_ name: Text, _ value: JSONValue) throws(FilterError) {
     switch name {
     case "ids":

@@ -30,7 +30,8 @@ extension Event {
     kind == .comment ? commentPosition : markedPosition
   }
 
-  private var markedPosition: ThreadPosition {
+  /// The position by NIP-10's markers alone, whatever the kind.
+  package var markedPosition: ThreadPosition {
     var root: EventID?
     var parent: EventID?
     var isBroadcast = false

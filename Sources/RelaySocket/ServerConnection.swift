@@ -10,6 +10,8 @@ final class ServerConnection: SocketHandle, ServiceWork, @unchecked Sendable {
   private let questionBytesMax: Int
   private var body: WriteBuffer?
   private var question: Question?
+  /// A question ends its connection: whatever comes behind it on the same one is never read.
+  private var isForQuestion = false
   private let reply = Lock<RelayReply?>(nil)
   var onEnd: (() -> Void)?
 
@@ -63,7 +65,7 @@ final class ServerConnection: SocketHandle, ServiceWork, @unchecked Sendable {
       guard let body else { return 0 }
       self.body = nil
       let isWritten = body.write(to: wsi, as: LWS_WRITE_HTTP_FINAL)
-      return isWritten && lws_http_transaction_completed(wsi) == 0 ? 0 : -1
+      return isWritten && !isForQuestion && lws_http_transaction_completed(wsi) == 0 ? 0 : -1
     case LWS_CALLBACK_ESTABLISHED:
       // From here on the link answers, and tells when the connection is gone.
       let told = onEnd
@@ -103,7 +105,7 @@ final class ServerConnection: SocketHandle, ServiceWork, @unchecked Sendable {
     guard writeHeader(on: wsi, status: status, type: type, bodyCount: text.count) else {
       return -1
     }
-    if text.isEmpty { return lws_http_transaction_completed(wsi) != 0 ? -1 : 0 }
+    if text.isEmpty { return isForQuestion || lws_http_transaction_completed(wsi) != 0 ? -1 : 0 }
     body = WriteBuffer(text)
     lws_callback_on_writable(wsi)
     return 0
@@ -112,17 +114,19 @@ final class ServerConnection: SocketHandle, ServiceWork, @unchecked Sendable {
   // MARK: Questions
 
   private func beginQuestion(_ wsi: OpaquePointer) -> Int32 {
+    isForQuestion = true
     guard listener.answerer != nil else { return refuse(404, on: wsi) }
+    guard let length = Int(header(WSI_TOKEN_HTTP_CONTENT_LENGTH, of: wsi)), length >= 0 else {
+      return refuse(411, on: wsi)
+    }
+    guard length <= questionBytesMax else { return refuse(413, on: wsi) }
     // The library keeps the header no longer than this.
     let authorization = header(WSI_TOKEN_HTTP_AUTHORIZATION, of: wsi)
     question = Question(
       path: header(WSI_TOKEN_POST_URI, of: wsi),
       authorization: authorization.isEmpty ? nil : authorization)
-    guard let length = Int(header(WSI_TOKEN_HTTP_CONTENT_LENGTH, of: wsi)) else {
-      return refuse(411, on: wsi)
-    }
     // The end of the body is told also where there is none.
-    return length > questionBytesMax ? refuse(413, on: wsi) : 0
+    return 0
   }
 
   private func take(_ bytes: UnsafeRawBufferPointer, on wsi: OpaquePointer) -> Int32 {
@@ -132,7 +136,9 @@ final class ServerConnection: SocketHandle, ServiceWork, @unchecked Sendable {
 
   /// Hands the whole question over; the answer comes back through `attend`.
   private func ask(_ wsi: OpaquePointer) -> Int32 {
-    guard let question, let answerer = listener.answerer else { return refuse(404, on: wsi) }
+    // The end of a body is told also where its question was refused, and again for whatever comes
+    // behind one that is being answered: each gets one answer.
+    guard let question, let answerer = listener.answerer else { return 0 }
     self.question = nil
     lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, Self.answerSecondsMax)
     let served = ServedQuestion(
@@ -182,6 +188,7 @@ final class ServerConnection: SocketHandle, ServiceWork, @unchecked Sendable {
       }
       return lws_add_http_common_headers(wsi, status, type, UInt64(bodyCount), &next, end) == 0
         && add("date:", HTTPDate.text(SystemClock.fromEnvironment().now()))
+        && (!isForQuestion || add("connection:", "close"))
         && add("access-control-allow-origin:", "*")
         && add("access-control-allow-headers:", "*")
         && add("access-control-allow-methods:", "GET, POST, OPTIONS")

@@ -58,7 +58,7 @@ import Testing
 }
 
 @Suite struct ClockTests {
-  @Test(arguments: [(0, true), (-400, false), (400, false)])
+  @Test(arguments: [(0, true), (-400, false), (400, false), (45, false), (20, true)])
   func `the doctor compares the clock with the relay's`(offset: Int, isOK: Bool) throws {
     let skep = try SkepProcess()
     let relay = try DemoProcess(skep, clockOffset: offset)

@@ -54,6 +54,26 @@ import Testing
     #expect(access(skep.home + "/127.0.0.1:1/log.sqlite", F_OK) == 0)
   }
 
+  @Test func `joining where nobody is leaves no community, and one that was there stays`() throws {
+    let skep = try SkepProcess()
+    let url = "ws://127.0.0.1:1"
+    #expect(try skep.run("key", "new").code == 0)
+    #expect(try skep.run("join", url, "--fail-after", "1s").code == 3)
+    #expect(access(skep.home + "/127.0.0.1:1", F_OK) != 0)
+    #expect(try skep.run("import", "/dev/null", "--community", url).code == 0)
+    #expect(try skep.run("join", url, "--fail-after", "1s").code == 3)
+    #expect(access(skep.home + "/127.0.0.1:1/log.sqlite", F_OK) == 0)
+  }
+
+  @Test func `a relay that answered and then went away leaves its community`() async throws {
+    let skep = try SkepProcess()
+    let relay = try await ScriptedRelay(goesAway: true) { _ in nil }
+    let mirror = try skep.run("mirror", relay.url, "--fail-after", "10s")
+    #expect([3, 4].contains(mirror.code), "\(mirror.code): \(mirror.stderr)")
+    let name = relay.url.dropFirst("ws://".count)
+    #expect(access(skep.home + "/\(name)/log.sqlite", F_OK) == 0)
+  }
+
   @Test func `an address in use is not called a refused connection`() throws {
     let skep = try SkepProcess()
     let relay = try DemoProcess(skep)

@@ -13,8 +13,12 @@ final class ScriptedRelay: Sendable {
   let url: String
   private let bound: any BoundListener
 
-  /// - Parameter greeting: What is sent to whoever connects.
-  init(greeting: [String] = [], _ script: @escaping Script) async throws {
+  /// - Parameters:
+  ///   - greeting: What is sent to whoever connects.
+  ///   - goesAway: Nobody is there any more once the first client was hung up on.
+  init(
+    greeting: [String] = [], goesAway: Bool = false, _ script: @escaping Script
+  ) async throws {
     let bound = try await SocketListener().listen(
       host: "127.0.0.1", port: 0, frameBytesMax: 1 << 20)
     self.bound = bound
@@ -23,7 +27,10 @@ final class ScriptedRelay: Sendable {
     Task.detached(executorPreference: thread) {
       // The listener throws when it is closed, which is the end.
       while let link = try? await bound.accept() {
-        Task.detached(executorPreference: thread) { await Self.serve(link, greeting, script) }
+        Task.detached(executorPreference: thread) {
+          await Self.serve(link, greeting, script)
+          if goesAway { bound.close() }
+        }
       }
     }
   }

@@ -82,6 +82,23 @@ struct GroupTests {
     #expect(try members(known([admins, list])).map(\.roles) == expected)
   }
 
+  @Test func `only whoever is known to be a plain member may not moderate`() throws {
+    let list = event(
+      39002, by: relayKey, at: 20,
+      [
+        ["d", "g"], ["p", person(1).hex, "", "owner"], ["p", person(2).hex, "guest"],
+        ["p", person(3).hex], ["p", person(4).hex, "member"],
+        ["p", person(5).hex, "", "gardener"],
+      ])
+    let admins = event(
+      39001, by: relayKey, at: 10, [["d", "g"], ["p", person(4).hex, "member"]])
+    #expect(
+      try members(known([list])).map(\.mayModerate) == [true, false, true, false, true])
+    // Whoever is on the list of admins is one, whatever the role is called.
+    #expect(
+      try members(known([list, admins])).map(\.mayModerate) == [true, false, true, true, true])
+  }
+
   @Test func `membership follows the newest of roster and notices, not their arrival`() throws {
     let me = person(1)
     func notice(_ kind: EventKind, at time: Int64, by key: PublicKey = relayKey) -> Event {

@@ -37,6 +37,17 @@ struct FilterJSONTests {
     #expect(try filter("{\"authors\":[],\"#p\":[]}") == Filter(authors: [], tags: [0x70: []]))
   }
 
+  @Test func `every name of a filter is read, and what is not read is not known`() {
+    for name in Filter.names + ["#h", "#Z"] {
+      #expect(Filter.knows(name))
+      #expect(throws: FilterError.self) { try filter("{\"\(name)\":null}") }
+    }
+    for name in ["kind", "#1", "#&", "#hh", "h", "#"] as [Text] {
+      #expect(!Filter.knows(name))
+      #expect(throws: Never.self) { try filter("{\"\(name)\":null}") }
+    }
+  }
+
   @Test func `unknown keys are ignored`() throws {
     let text =
       "{\"kinds\":[1],\"before_id\":\"x\",\"#ab\":[1],\"#1\":[2],\"#\":3,\"&t\":[],\"#é\":1}"

@@ -113,6 +113,7 @@ import Testing
   func `a keyset cursor goes on inside a second where it is served`(serves: Bool) throws {
     var bench = open {
       $0.reading.servesKeysetCursor = serves
+      $0.reading.refusesUnknownKeys = false
       $0.reading.pageMax = 5
     }
     let notes = (0..<12).map { Bench.event(by: "ann", 1, [], "\($0)") }.sorted { $0.id < $1.id }
@@ -130,6 +131,47 @@ import Testing
     #expect(page(after: notes[9].id).last == (serves ? older.id : first.last))
     let document = String(decoding: bench.machine.document, as: UTF8.self)
     #expect(document.contains("\"supported_extensions\":[\"before_id\"]") == serves)
+  }
+
+  @Test(arguments: [true, false])
+  func `a filter with a key that is not known is refused by its name unless the rule is off`(
+    refuses: Bool
+  ) throws {
+    var bench = open {
+      $0.reading.refusesUnknownKeys = refuses
+      $0.reading.reconciliation = .served(itemsMax: 10)
+    }
+    try bench.machine.load([Bench.event(by: "ann", 1)])
+    let id = bench.connect()
+    func answer(_ text: String) -> RelayMessage? {
+      _ = bench.take(id)
+      bench.say(text, on: id)
+      return bench.take(id).last
+    }
+    let why: Text = "unsupported: filter contains unknown elements: kind"
+    #expect(
+      answer(#"["REQ","a",{"kinds":[1]},{"kind":[2]}]"#)
+        == (refuses ? .closed("a", why) : .eose("a", hints: ["finish"])))
+    #expect(
+      answer(#"["COUNT","b",{"kind":[2]}]"#)
+        == (refuses ? .closed("b", why) : .count("b", 1, approximate: false)))
+    let opening = answer(#"["NEG-OPEN","c",{"kind":[2]},"6100000000"]"#)
+    #expect((opening == .negError("c", why, recordsMax: nil)) == refuses)
+    #expect(
+      answer(##"["REQ","d",{"kinds":[1],"#t":["x"],"since":1,"limit":1}]"##)
+        == .eose("d", hints: ["finish"]))
+  }
+
+  @Test(arguments: [true, false])
+  func `a cursor is a key that is known where it is served`(serves: Bool) {
+    var bench = open { $0.reading.servesKeysetCursor = serves }
+    let id = bench.connect()
+    _ = bench.take(id)
+    let last = String(repeating: "a", count: 64)
+    bench.say(#"["REQ","k",{"kinds":[1],"until":9,"before_id":"\#(last)"}]"#, on: id)
+    let why: Text = "unsupported: filter contains unknown elements: before_id"
+    #expect(
+      bench.take(id).last == (serves ? .eose("k", hints: ["finish"]) : .closed("k", why)))
   }
 
   @Test(arguments: [10_000, nil])

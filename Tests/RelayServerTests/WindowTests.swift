@@ -27,6 +27,18 @@ import Testing
     return (reply.status, results.compactMap { try? $0.get() })
   }
 
+  /// What says that ann asks.
+  private func header(
+    _ body: String, url: String = "http://relay.test:7000/query", method: String = "POST",
+    at time: Timestamp = Bench.start
+  ) -> String {
+    let event = Bench.event(
+      by: "ann", 27235,
+      [["u", url], ["method", method], ["payload", SHA256.hash(Array(body.utf8)).hex]], "",
+      at: time)
+    return "Nostr " + String(decoding: Base64.encode(event.json()), as: UTF8.self)
+  }
+
   private func rows(_ answer: [Event]) -> [Event] {
     answer.filter { $0.kind != 39005 && $0.kind != 39006 }
   }
@@ -111,6 +123,59 @@ import Testing
     #expect(content["participants"]?.array == [.string(Text(Bench.hex("bob")))])
   }
 
+  @Test func `a summary counts what its reader may see and nothing else`() throws {
+    var (bench, events) = try channel(1, each: 1, rules())
+    bench.found("secret", by: "ann", [["private"]])
+    let root = events[0].id.hex
+    func reply(by name: String, in group: String) -> Event {
+      Bench.event(
+        by: name, 9, [["h", group], ["e", root, "", "reply"]], name, at: Bench.start - 50)
+    }
+    try bench.machine.load([reply(by: "bob", in: "secret")])
+    let body = ##"[{"#h":["a"],"kinds":[9],"top_level":true,"include_summaries":true}]"##
+    func summary(_ authorization: String? = nil) throws -> JSONValue? {
+      let answer = ask(body, of: &bench, authorization: authorization)
+      #expect(answer.status == 200)
+      return try answer.events.first { $0.kind == 39005 && $0.identifier == Text(root) }
+        .map { try JSONValue.parse($0.content) }
+    }
+    #expect(try summary() == nil)
+    #expect(try summary(header(body))?["reply_count"]?.int == 1)
+    try bench.machine.load([reply(by: "cat", in: "a")])
+    let open = try #require(try summary())
+    #expect(open["reply_count"]?.int == 1 && open["descendant_count"]?.int == 1)
+    #expect(open["participants"]?.array == [.string(Text(Bench.hex("cat")))])
+    #expect(try summary(header(body))?["reply_count"]?.int == 2)
+  }
+
+  @Test func `of two reply marks the last one counts, as everywhere`() throws {
+    var (bench, events) = try channel(2, each: 1, rules())
+    let ids = events.map(\.id.hex)
+    try bench.machine.load([
+      Bench.event(
+        by: "bob", 9, [["h", "a"]] + ids.map { ["e", $0, "", "reply"] }, at: Bench.start - 50)
+    ])
+    let answer = ask(
+      ##"[{"#h":["a"],"kinds":[9],"top_level":true,"include_summaries":true}]"##, of: &bench)
+    #expect(answer.events.filter { $0.kind == 39005 }.map(\.identifier) == [Text(ids[1])])
+  }
+
+  @Test func `a store that fails amid a window is no window`() throws {
+    let broadcast = Bench.event(
+      by: "bob", 9,
+      [["h", "a"], ["e", String(repeating: "a", count: 64), "", "reply"], ["broadcast", "1"]])
+    for isFailing in [true, false] {
+      var store = LosingStore(isFailing: isFailing)
+      _ = try store.insert(broadcast, scope: nil)
+      var bench = Bench(
+        rules(.served(rowsMax: 200, projectsReplies: false)) { $0.groups.areManaged = false },
+        store: store)
+      let answer = ask(##"[{"#h":["a"],"kinds":[9],"top_level":true}]"##, of: &bench)
+      #expect(answer.status == (isFailing ? 500 : 200))
+      #expect(rows(answer.events) == (isFailing ? [] : [broadcast]))
+    }
+  }
+
   @Test func `what changes the rows comes with them where it is wanted`() throws {
     var (bench, events) = try channel(2, each: 1, rules())
     let reaction = Bench.event(
@@ -162,16 +227,6 @@ import Testing
   @Test func `whoever must say who they are signs the very question`() throws {
     var (bench, events) = try channel(3, each: 1, rules { $0.authentication.isNeededToRead = true })
     let body = ##"[{"#h":["a"],"kinds":[9],"top_level":true}]"##
-    func header(
-      _ body: String, url: String = "http://relay.test:7000/query", method: String = "POST",
-      at time: Timestamp = Bench.start
-    ) -> String {
-      let event = Bench.event(
-        by: "ann", 27235,
-        [["u", url], ["method", method], ["payload", SHA256.hash(Array(body.utf8)).hex]], "",
-        at: time)
-      return "Nostr " + String(decoding: Base64.encode(event.json()), as: UTF8.self)
-    }
     let good = ask(body, of: &bench, authorization: header(body))
     #expect(good.status == 200 && Set(rows(good.events)) == Set(events))
     let bad: [String?] = [
@@ -200,5 +255,40 @@ import Testing
     #expect(document.hasChannelWindows)
     let plain = Bench(rules(.unserved))
     #expect(RelayInformation(document: plain.machine.document)?.hasChannelWindows == false)
+  }
+}
+
+/// A store that finds events by a filter and, where it fails, none by its id.
+private struct LosingStore: RelayStore {
+  let isFailing: Bool
+  private var held = MemoryStore()
+
+  init(isFailing: Bool) { self.isFailing = isFailing }
+
+  func event(_ id: EventID) throws(RelayStoreError) -> Event? {
+    if isFailing { throw .failed("gone") }
+    return held.event(id)
+  }
+
+  func scan(_ filter: Filter, sizeHint: Int, _ body: (Event) -> Bool) throws(RelayStoreError) {
+    held.scan(filter, sizeHint: sizeHint, body)
+  }
+
+  mutating func insert(
+    _ event: Event, scope: Text?, replacesVersions: Bool
+  ) throws(RelayStoreError) -> Insertion {
+    held.insert(event, scope: scope, replacesVersions: replacesVersions)
+  }
+
+  mutating func bury(_ id: EventID, by author: PublicKey?) throws(RelayStoreError) {
+    held.bury(id, by: author)
+  }
+
+  mutating func bury(_ address: EventAddress, upTo time: Timestamp) throws(RelayStoreError) {
+    held.bury(address, upTo: time)
+  }
+
+  mutating func forget(except isKept: (Event) -> Bool) throws(RelayStoreError) {
+    held.forget(except: isKept)
   }
 }

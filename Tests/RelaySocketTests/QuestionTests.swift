@@ -153,6 +153,34 @@ import Testing
     #expect(try await QuestionPoster().post(question(listener.port, body: body)).status == 200)
   }
 
+  @Test(arguments: [
+    ("Content-Length: 12\r\n", 413), ("Content-Length: x\r\n", 411), ("Content-Length: 5\r\n", 200),
+  ])
+  func `a question gets one answer, whatever comes right behind it`(
+    length: String, status: Int
+  ) async throws {
+    var limits = SocketLimits()
+    limits.questionBytesMax = 10
+    let listener = try await listener(limits) { question in
+      RelayReply(status: 200, body: Array("answer to \(question.path)".utf8))
+    }
+    let count = length.contains("12") ? 12 : length.contains("5") ? 5 : 0
+    let text =
+      "POST /one HTTP/1.1\r\nHost: x\r\n\(length)\r\n" + String(repeating: "a", count: count)
+      + "POST /two HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
+    let raw = try RawClient(port: listener.port)
+    let heard = Answer<String>()
+    // A thread that waits must be none of those that the answer needs.
+    startThread {
+      raw.send(text)
+      heard.give(raw.rest())
+    }
+    let all = await heard.value()
+    #expect(all.split(separator: "HTTP/1.1 ").map { $0.prefix(3) } == ["\(status)"])
+    #expect(all.lowercased().contains("connection: close"))
+    if status == 200 { #expect(all.hasSuffix("answer to /one")) }
+  }
+
   @Test
   func
     `a listener that leaves a question open serves the next one, and whoever gives up is forgotten`()

@@ -1,7 +1,7 @@
 import Glibc
 
 /// A TCP client that says exactly what a test wants said.
-final class RawClient {
+final class RawClient: Sendable {
   private let descriptor: Int32
 
   init(port: UInt16) throws {
@@ -22,6 +22,17 @@ final class RawClient {
   deinit { Glibc.close(descriptor) }
 
   func send(_ text: String) { RawConnection(descriptor: descriptor).write(text) }
+
+  /// Everything that comes until the other side ends the connection, or says nothing for long.
+  func rest() -> String {
+    var patience = timeval(tv_sec: 20, tv_usec: 0)
+    setsockopt(
+      descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+    var bytes: [UInt8] = []
+    var byte: UInt8 = 0
+    while read(descriptor, &byte, 1) == 1 { bytes.append(byte) }
+    return String(decoding: bytes, as: UTF8.self)
+  }
 
   /// Sends a request and reads the answer to its body's end.
   func ask(_ request: String) -> String {

@@ -299,6 +299,26 @@ import Testing
     await store.close()
   }
 
+  @Test func `a relay that has answered stays one that was reached when it goes`() async throws {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    let away = try #require(RelayURL("ws://away.test:7777"))
+    let engine = Engine(
+      store: store, relays: [world.url, away], ports: world.ports, signer: nil,
+      options: EngineOptions())
+    await engine.start()
+    try await engine.reach { await engine.status().relays.first?.state == .ready }
+    await world.host.stop()
+    try await engine.reach {
+      await engine.status().relays.allSatisfy { relay in
+        if case .backingOff = relay.state { true } else { false }
+      }
+    }
+    #expect(await engine.status().relays.map(\.wasReached) == [true, false])
+    await engine.stop()
+    await store.close()
+  }
+
   @Test func `a relay that is not there ends the run in the time that was given`() async throws {
     let world = try await EngineWorld()
     await world.host.stop()

@@ -144,8 +144,10 @@ extension Reading {
         if let row = first?.value { roster.add(row) }
       }
     }
-    return roster.members.map { MemberRow(pubkey: $0.key, roles: $0.value.sorted()) }
-      .sorted { $0.pubkey < $1.pubkey }
+    return roster.members.map { key, roles in
+      MemberRow(pubkey: key, roles: roles.sorted(), mayModerate: roster.mayModerate(key))
+    }
+    .sorted { $0.pubkey < $1.pubkey }
   }
 
   private func hasMessages(_ group: Text) throws(StoreError) -> Bool {

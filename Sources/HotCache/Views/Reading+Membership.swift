@@ -17,7 +17,7 @@ struct Roster {
       guard let key = tag.bytes32(1).map(PublicKey.init) else { continue }
       let roles = isAdmins ? Self.adminRoles(tag) : Self.memberRoles(tag)
       members[key, default: []].formUnion(roles)
-      if isAdmins || !roles.isDisjoint(with: ["owner", "admin"]) { moderators.insert(key) }
+      if isAdmins || !roles.isDisjoint(with: Self.leadingRoles) { moderators.insert(key) }
     }
     if !isAdmins { listedAt = max(listedAt ?? row.createdAt, row.createdAt) }
   }
@@ -36,9 +36,15 @@ struct Roster {
       }.map { $0.owned() })
   }
 
-  private static let knownRoles: Set<Text> = [
-    "owner", "admin", "moderator", "member", "guest", "bot",
-  ]
+  /// False only where it is known that somebody may do no more than any member.
+  func mayModerate(_ key: PublicKey) -> Bool {
+    guard let roles = members[key], !roles.isEmpty, !moderators.contains(key) else { return true }
+    return !roles.isSubset(of: Self.plainRoles)
+  }
+
+  private static let leadingRoles: Set<Text> = ["owner", "admin"]
+  private static let plainRoles: Set<Text> = ["member", "guest", "bot"]
+  private static let knownRoles = leadingRoles.union(plainRoles).union(["moderator"])
 }
 
 /// Who belongs to a group, and what it is called.

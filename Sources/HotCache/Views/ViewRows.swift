@@ -52,6 +52,8 @@ public struct MemberRow: Sendable, Hashable {
   public let pubkey: PublicKey
   /// In byte order; none means unknown, not "member".
   public let roles: [Text]
+  /// False only where it is known that they may do no more than any member.
+  public let mayModerate: Bool
 }
 
 /// What somebody says about themselves.

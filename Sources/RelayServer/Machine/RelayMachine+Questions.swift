@@ -81,33 +81,42 @@ extension RelayMachine {
     }
     filter.until = ask.cursor?.createdAt
     var rows: [Event] = []
+    var failure: RelayStoreError?
     // One row more than is shown tells whether there is more; it is asked after every condition.
     try store.scan(filter, sizeHint: ask.limit + 1) { event in
-      if let cursor = ask.cursor, !event.position.isBehind(cursor) { return true }
+      if let cursor = ask.cursor, Place(event) <= cursor { return true }
       guard isVisible(event, to: keys) else { return true }
-      guard ask.projectsReplies || isTopLevel(event) else { return true }
+      do throws(RelayStoreError) {
+        if !ask.projectsReplies, try !isTopLevel(event) { return true }
+      } catch {
+        failure = error
+        return false
+      }
       rows.append(event)
       return rows.count <= ask.limit
     }
+    if let failure { throw failure }
     let hasMore = rows.count > ask.limit
     if hasMore { rows.removeLast() }
     var answer = rows
     if ask.includesAux { answer += try changes(of: rows, for: keys) }
     if ask.includesSummaries {
-      for row in rows { if let summary = try summary(of: row, ask) { answer.append(summary) } }
+      for row in rows {
+        if let summary = try summary(of: row, ask, for: keys) { answer.append(summary) }
+      }
     }
-    if let bounds = bounds(ask, next: hasMore ? rows.last?.position : nil) { answer.append(bounds) }
+    if let bounds = bounds(ask, next: hasMore ? rows.last.map { Place($0) } : nil) {
+      answer.append(bounds)
+    }
     return answer
   }
 
-  private func isTopLevel(_ event: Event) -> Bool {
-    guard let parent = event.windowParent else { return true }
-    guard event.tags.contains(where: { $0.name == "broadcast" && $0.value(1) == "1" }) else {
-      return false
-    }
+  private func isTopLevel(_ event: Event) throws(RelayStoreError) -> Bool {
+    let position = event.markedPosition
+    guard let parent = position.parent else { return true }
+    guard position.isBroadcast else { return false }
     // Only an answer to a row itself can be shown beside it; one of which nobody knows is shown.
-    guard let held = try? store.event(parent) else { return true }
-    return held.windowParent == nil
+    return try store.event(parent)?.markedPosition.isReply != true
   }
 
   /// Two hops: what changes the rows, and what takes that back.
@@ -130,12 +139,16 @@ extension RelayMachine {
     return found
   }
 
-  private func summary(of row: Event, _ ask: WindowAsk) throws(RelayStoreError) -> Event? {
+  private func summary(
+    of row: Event, _ ask: WindowAsk, for keys: [PublicKey]
+  ) throws(RelayStoreError) -> Event? {
     var replies = 0
     var descendants: [Event] = []
     let filter = Filter(tags: [UInt8(ascii: "e"): [Text(row.id.hex)]])
     try store.scan(filter, sizeHint: .max) { event in
-      guard let parent = event.windowParent else { return true }
+      guard isVisible(event, to: keys), let parent = event.markedPosition.parent else {
+        return true
+      }
       if parent == row.id { replies += 1 }
       descendants.append(event)
       return true
@@ -154,7 +167,7 @@ extension RelayMachine {
     return overlay(.threadSummary, [["e", id], ["d", id], ["h", ask.group]], content)
   }
 
-  private func bounds(_ ask: WindowAsk, next: EventPosition?) -> Event? {
+  private func bounds(_ ask: WindowAsk, next: Place?) -> Event? {
     let cursor = next.map { next in
       JSONValue.object([
         ("created_at", .int(next.createdAt.seconds)), ("id", .string(Text(next.id.hex))),
@@ -182,7 +195,7 @@ private struct WindowAsk {
   let filter: Filter
   let group: Text
   let limit: Int
-  let cursor: EventPosition?
+  let cursor: Place?
   let includesAux: Bool
   let includesSummaries: Bool
   let projectsReplies: Bool
@@ -199,28 +212,12 @@ private struct WindowAsk {
       guard until >= 0, let id = beforeID?.string.flatMap({ EventID(hex: $0.string) }) else {
         return nil
       }
-      cursor = EventPosition(createdAt: until, id: id)
+      cursor = Place(createdAt: until, id: id)
     } else {
       cursor = nil
     }
     includesAux = value["include_aux"]?.bool == true
     includesSummaries = value["include_summaries"]?.bool == true
     self.projectsReplies = projectsReplies
-  }
-}
-
-extension EventPosition {
-  fileprivate func isBehind(_ cursor: EventPosition) -> Bool {
-    createdAt != cursor.createdAt ? createdAt < cursor.createdAt : id > cursor.id
-  }
-}
-
-extension Event {
-  /// What a reply answers, by NIP-10's marker alone.
-  fileprivate var windowParent: EventID? {
-    for tag in tags where tag.letter == UInt8(ascii: "e") && tag.count >= 4 && tag[3] == "reply" {
-      if let id = tag.bytes32(1) { return EventID(id) }
-    }
-    return nil
   }
 }

@@ -29,11 +29,34 @@ extension RelayMachine {
   /// What `before_id` says in each filter of a REQ; no part of NIP-01, so the parsed filters do not
   /// have it.
   func keysetCursors(in frame: [UInt8]) -> [EventID?] {
-    // The frame was parsed once already; one that cannot be parsed again has no cursors.
-    guard let elements = try? JSONValue.parse(frame).array else { return [] }
-    return elements.dropFirst(2).map { filter in
+    filters(in: frame).map { filter in
       filter["before_id"]?.string.flatMap { EventID(hex: $0.string) }
     }
+  }
+
+  /// Why a question cannot be answered as it is meant: a key of a filter says something that is
+  /// not understood here.
+  func refusalOfKeys(in frame: [UInt8]) -> Text? {
+    guard rules.reading.refusesUnknownKeys else { return nil }
+    for filter in filters(in: frame) {
+      for (key, _) in filter.members ?? [] where !isKnown(key) {
+        let name = key.string.prefix(Self.keyShownMax)
+        return Text("unsupported: filter contains unknown elements: \(name)")
+      }
+    }
+    return nil
+  }
+
+  private static let keyShownMax = 40
+
+  private func isKnown(_ key: Text) -> Bool {
+    Filter.knows(key) || (key == "before_id" && rules.reading.servesKeysetCursor)
+  }
+
+  /// The filters of a question as they came.
+  private func filters(in frame: [UInt8]) -> ArraySlice<JSONValue> {
+    // The frame was parsed once already; one that cannot be parsed again has none.
+    (try? JSONValue.parse(frame).array)?.dropFirst(2) ?? []
   }
 
   mutating func count(

@@ -141,6 +141,12 @@ package struct RelayMachine: Sendable {
     } catch {
       return answerBadFrame(error, bytes, to: id)
     }
+    if let subscription = message.asker, let refusal = refusalOfKeys(in: bytes) {
+      if case .negOpen = message {
+        return send(.negError(subscription, refusal, recordsMax: nil), to: id)
+      }
+      return refuseRequest(subscription, refusal, to: id)
+    }
     switch message {
     case .event(let event): publish(event, from: id)
     case .auth(let event): authenticate(event, from: id)
@@ -258,4 +264,14 @@ struct Delayed: Sendable {
   let due: Duration
   let connection: ConnectionID
   let message: RelayMessage
+}
+
+extension ClientMessage {
+  /// The subscription under which something is asked by a filter.
+  fileprivate var asker: SubscriptionID? {
+    switch self {
+    case .req(let id, _), .count(let id, _), .negOpen(let id, _, _): id
+    case .event, .auth, .close, .negMessage, .negClose: nil
+    }
+  }
 }

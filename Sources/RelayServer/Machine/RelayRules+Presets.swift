@@ -59,6 +59,7 @@ extension RelayRules {
     rules.reading.fanOut = .singleChannel
     rules.reading.closedIDsAreDead = true
     rules.reading.servesKeysetCursor = true
+    rules.reading.refusesUnknownKeys = false
     rules.reading.windows = .served(rowsMax: 200, projectsReplies: false)
     rules.writing.refusesForeignAuthors = true
     rules.writing.ageMax = 900

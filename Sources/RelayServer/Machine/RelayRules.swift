@@ -55,6 +55,9 @@ package struct ReadingRules: Sendable, Hashable {
   package var readsZeroUntilAsNone = false
   /// A filter with `until` and `before_id` goes on behind that event inside its second (Buzz).
   package var servesKeysetCursor = false
+  /// A filter with a key that means nothing here is refused, as NIP-01 has it; off, the key asks
+  /// for nothing, so that the answer is wider than what was asked for.
+  package var refusesUnknownKeys = true
   /// A filter that names no kinds is answered with nothing.
   package var ignoresKindlessFilters = false
   package var ignoresSince = false

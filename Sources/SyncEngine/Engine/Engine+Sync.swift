@@ -366,7 +366,8 @@ extension Engine {
       guard let link = links[relay] else { continue }
       statuses.append(
         RelayStatus(
-          url: relay, state: machine.state, since: link.since, lastError: machine.lastError,
+          url: relay, state: machine.state, since: link.since,
+          wasReached: link.wasReached || machine.state.isAnswer, lastError: machine.lastError,
           isAuthenticated: machine.isAuthenticated, information: machine.information,
           faults: machine.faults,
           subscriptions: machine.wanted.compactMap { name in

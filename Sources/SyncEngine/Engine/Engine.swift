@@ -52,6 +52,8 @@ public actor Engine: RelayReportSink {
     let pump: OutboxPump?
     var state = ConnectionState.stopped
     var since: Timestamp
+    /// Whether it was ready once or refused the key, whatever came later.
+    var wasReached = false
     var information: RelayInformation?
     /// Whether its document was asked for and came or did not.
     var hasAsked = false
@@ -228,6 +230,7 @@ public actor Engine: RelayReportSink {
     let wasReady = links[relay]?.state == .ready
     links[relay]?.state = state
     links[relay]?.since = ports.clock.now()
+    if state.isAnswer { links[relay]?.wasReached = true }
     if state == .ready {
       links[relay]?.readings += 1
       await links[relay]?.pump?.take(.connected)

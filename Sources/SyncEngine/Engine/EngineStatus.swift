@@ -24,6 +24,8 @@ public struct RelayStatus: Sendable, Hashable {
   public let state: ConnectionState
   /// Since when it has been in this state.
   public let since: Timestamp
+  /// Whether it has answered in this run: it was ready once, or refused the key.
+  public let wasReached: Bool
   public let lastError: Text?
   public let isAuthenticated: Bool
   public let information: RelayInformation?
@@ -44,7 +46,12 @@ public struct RelayStatus: Sendable, Hashable {
   public let clockSkew: Int64?
 
   /// Whether the clocks differ so much that people want to know.
-  public var isSkewed: Bool { abs(clockSkew ?? 0) > Limits().authSkewMax }
+  public var isSkewed: Bool { Self.isSkewed(by: clockSkew ?? 0) }
+
+  /// Whether so many seconds make a relay refuse answers to its challenges.
+  public static func isSkewed(by seconds: Int64) -> Bool {
+    seconds.magnitude > Limits().authSkewMax
+  }
 
   /// Whether every wanted feed is live, or cannot be, and all of it caught up.
   public var isLive: Bool {
@@ -59,6 +66,16 @@ public struct RelayStatus: Sendable, Hashable {
 
   public func count(where isCounted: (SubscriptionState) -> Bool) -> Int {
     subscriptions.count { isCounted($0.state) }
+  }
+}
+
+extension ConnectionState {
+  /// Whether only a relay that is there and has answered brings a connection here.
+  var isAnswer: Bool {
+    switch self {
+    case .ready, .refused: true
+    case .stopped, .suspended, .connecting, .authenticating, .backingOff: false
+    }
   }
 }
 

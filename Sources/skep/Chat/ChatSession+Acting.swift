@@ -137,11 +137,7 @@ extension ChatSession {
     let members = try await read { view throws(CacheError) in
       try view.members(of: group, now: time)
     }
-    guard let own = members.first(where: { $0.pubkey == me }), !own.roles.isEmpty else {
-      return true
-    }
-    let plain: Set<Text> = ["member", "guest", "bot"]
-    return !own.roles.allSatisfy(plain.contains)
+    return members.first { $0.pubkey == me }?.mayModerate ?? true
   }
 
   // MARK: Activity

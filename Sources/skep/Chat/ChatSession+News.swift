@@ -23,6 +23,19 @@ struct ChannelNews {
   /// Of a log that grew by more than this since the last look, the end alone is looked at.
   static let entriesMax: Int64 = 20_000
   static let chunk = 500
+
+  /// Takes the next entries of the log; those that the views do not show yet stay for the next look.
+  ///
+  /// - Parameter applied: The last entry that the views show.
+  /// - Returns: The events among those that were taken.
+  mutating func take(_ entries: [LogEntry], through applied: LogSequence) -> [Event] {
+    var events: [Event] = []
+    for entry in entries where entry.sequence > seen && entry.sequence <= applied {
+      seen = entry.sequence
+      if case .event(let logged) = entry.body { events.append(logged.event) }
+    }
+    return events
+  }
 }
 
 extension ChatSession {
@@ -49,11 +62,8 @@ extension ChatSession {
     var ids: [EventID] = []
     while news.seen < applied {
       let entries = try store.reader.entries(after: news.seen, limit: ChannelNews.chunk)
-      guard let last = entries.last else { break }
-      news.seen = last.sequence
-      for case .event(let logged) in entries.map(\.body) where isNews(logged.event) {
-        ids.append(logged.event.id)
-      }
+      guard !entries.isEmpty else { break }
+      ids += news.take(entries, through: applied).filter(isNews).map(\.id)
     }
     let (time, viewer, wanted) = (now, me, ids)
     let rows = try await read { view throws(CacheError) in

@@ -51,8 +51,8 @@ extension ChatSession {
 
   func openChannel(_ word: String) async throws -> [(String, JSON)] {
     let (time, viewer) = (now, me)
-    let groups = try await read { view throws(CacheError) in
-      try view.groups(now: time, me: viewer)
+    let (groups, applied) = try await read { view throws(CacheError) in
+      (try view.groups(now: time, me: viewer), view.applied)
     }
     let matches = channels(named: word, among: groups)
     guard let group = matches.first else {
@@ -62,7 +62,8 @@ extension ChatSession {
     }
     guard matches.count == 1 else { throw try await ambiguous(word, matches) }
     open = group.id
-    news = ChannelNews(after: try store.reader.head(), shown: news.shown)
+    // The log may be ahead of the views: what the page cannot show yet is news.
+    news = ChannelNews(after: applied, shown: news.shown)
     let name = try await name(of: group)
     try output.say(
       "▸ "

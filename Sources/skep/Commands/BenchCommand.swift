@@ -58,14 +58,21 @@ enum BenchCommand: Command {
         "there is no benchmark “\(SafeText.line(name, cells: 40))”"
           + (near.map { "; did you mean \($0)?" } ?? ""))
     }
+    var corpus: BenchEvents?
     for name in names {
-      let figure =
-        switch name {
-        case "negentropy": try NegentropyBench(context).run()
-        case "sync": try await SyncBench(context).run()
-        case "rebuild", "page", "export", "size": try await CacheBench(context).run(name)
-        default: try await ImportBench(context).run()
-        }
+      let figure: Figure
+      switch name {
+      case "negentropy": figure = try NegentropyBench(context).run()
+      case "sync": figure = try await SyncBench(context).run()
+      default:
+        let events: BenchEvents
+        if let corpus { events = corpus } else { events = try await BenchEvents(context) }
+        corpus = events
+        figure =
+          name == "import"
+          ? try await ImportBench(context).run(events.path)
+          : try await CacheBench(context).run(name, events.path)
+      }
       if let code = context.stop.code { return code }
       try report(figure, context)
     }
@@ -94,16 +101,15 @@ enum BenchCommand: Command {
   }
 }
 
-/// From a file of JSON lines to a durable log and a folded cache, in a scratch folder.
+/// From a file of JSON lines to a durable log, a folded cache and the words, in a scratch folder.
 struct ImportBench {
   private let context: Context
   private let work = WorkPool()
 
   init(_ context: Context) { self.context = context }
 
-  func run() async throws -> BenchCommand.Figure {
-    let scratch = try BenchScratch(context)
-    let file = try await corpus(in: scratch)
+  func run(_ file: String) async throws -> BenchCommand.Figure {
+    let scratch = try BenchScratch(context, "import")
     // The limit is taken before and after, because machines change their speed meanwhile.
     let sample = try await sample(of: file)
     let before = await rawRate(sample)
@@ -120,16 +126,6 @@ struct ImportBench {
         ("events", JSON(tally.stored)), ("seconds", .double(seconds)),
         ("peak_anonymous_bytes", JSON(memory.peak)),
       ])
-  }
-
-  /// The file that was given, or one made here.
-  func corpus(in scratch: BenchScratch) async throws -> String {
-    if let given = context.invocation.value("file") { return given }
-    let count = try context.number("events", in: 1...10_000_000) ?? 100_000
-    let file = scratch.path + "/corpus.jsonl"
-    context.talk.say("making \(Progress.grouped(count)) events")
-    try await BenchCorpus(seed: 1).write(count, to: file, on: work)
-    return file
   }
 
   /// How many events a second of a file are imported into a new folder.
@@ -205,14 +201,35 @@ final class MemoryPeak: Sendable {
   }
 }
 
+/// The events that every measure of a run works on: the file that was given, or one made here that
+/// goes with this.
+final class BenchEvents {
+  let path: String
+  private let scratch: BenchScratch?
+
+  init(_ context: Context) async throws {
+    if let given = context.invocation.value("file") {
+      path = given
+      scratch = nil
+      return
+    }
+    let count = try context.number("events", in: 1...10_000_000) ?? 100_000
+    let made = try BenchScratch(context, "events")
+    scratch = made
+    path = made.path + "/corpus.jsonl"
+    context.talk.say("making \(Progress.grouped(count)) events")
+    try await BenchCorpus(seed: 1).write(count, to: path, on: WorkPool())
+  }
+}
+
 /// A folder that is gone when the benchmark ends.
 final class BenchScratch {
   let path: String
 
-  init(_ context: Context) throws {
+  init(_ context: Context, _ name: String) throws {
     let parent =
       context.invocation.has("home") ? try context.home().path : NSTemporaryDirectory()
-    path = parent + "/skep-bench-\(ProcessInfo.processInfo.processIdentifier)"
+    path = parent + "/skep-bench-\(ProcessInfo.processInfo.processIdentifier)-\(name)"
     try FileManager.default.createDirectory(
       atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
   }

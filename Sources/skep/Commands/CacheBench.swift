@@ -9,7 +9,7 @@ import SyncCore
 import SyncEngine
 
 /// What the cache and the log do once they are filled: rebuilding, a page of a timeline, an export,
-/// and the room that they take. One corpus serves all of them.
+/// and the room that they take. Each fills a community of its own from the same events.
 struct CacheBench {
   private let context: Context
   private let work = WorkPool()
@@ -17,9 +17,9 @@ struct CacheBench {
 
   init(_ context: Context) { self.context = context }
 
-  func run(_ name: String) async throws -> BenchCommand.Figure {
-    let scratch = try BenchScratch(context)
-    let file = try await ImportBench(context).corpus(in: scratch)
+  /// - Parameter file: The events that fill it.
+  func run(_ name: String, _ file: String) async throws -> BenchCommand.Figure {
+    let scratch = try BenchScratch(context, name)
     let store = try await CommunityStore.open(
       folder: scratch.path + "/community", clock: context.clock, tasks: SystemTasks())
     do {

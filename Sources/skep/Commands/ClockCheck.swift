@@ -8,9 +8,6 @@ import SyncEngine
 ///
 /// A clock that is off makes relays refuse what is written and answers to their challenges.
 enum ClockCheck {
-  /// Relays let answers to a challenge differ by a minute at the strictest.
-  static let skewMax: Int64 = 60
-
   static func relays(of folder: CommunityFolder, _ context: Context) async -> [HealthCheck] {
     // A store that cannot be read was named by its own check.
     guard let relays = try? ReadingCommunity(folder).relays() else { return [] }
@@ -38,10 +35,10 @@ enum ClockCheck {
     }
   }
 
-  /// How far this machine's clock is ahead, in seconds; what the answer's way may explain is none.
+  /// How far the relay's clock is ahead, in seconds; what the answer's way may explain is none.
   static func skew(of time: Timestamp, askedAt: Timestamp, answeredAt: Timestamp) -> Int64 {
-    if time < askedAt { return askedAt.seconds - time.seconds }
-    if time > answeredAt { return answeredAt.seconds - time.seconds }
+    if time < askedAt { return time.seconds - askedAt.seconds }
+    if time > answeredAt { return time.seconds - answeredAt.seconds }
     return 0
   }
 
@@ -50,9 +47,8 @@ enum ClockCheck {
     guard skew.magnitude > 1 else {
       return HealthCheck(name: name, isOK: true, detail: "they agree")
     }
-    let side = skew > 0 ? "ahead of" : "behind"
-    let detail = "this machine's clock is \(skew.magnitude) s \(side) the relay's"
-    guard skew.magnitude >= skewMax else {
+    let detail = RelayStatus.skewWords(skew)
+    guard RelayStatus.isSkewed(by: skew) else {
       return HealthCheck(name: name, isOK: true, detail: detail)
     }
     return HealthCheck(

@@ -20,14 +20,15 @@ enum JoinCommand: Command {
     }
     var wish = RunningCommunity.Wish()
     wish.relay = url
+    let isNew = !folder.home.has(folder.name)
     let community = try await RunningCommunity.open(folder, wish, context)
     do {
       try await join(url, community, context)
     } catch {
-      await community.close()
+      await community.close(isNew: isNew)
       throw error
     }
-    await community.close()
+    await community.close(isNew: isNew)
     return context.stop.code ?? .done
   }
 

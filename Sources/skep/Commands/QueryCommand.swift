@@ -46,11 +46,8 @@ enum QueryCommand: Command {
   /// A key that is no part of a filter asks for nothing, as at a relay; a slip of the finger must
   /// not pass for an answer all the same.
   private static func nameUnknownKeys(_ value: JSONValue, _ context: Context) {
-    let known: Set<Text> = [
-      "ids", "authors", "kinds", "since", "until", "limit", "search",
-    ]
-    for (key, _) in value.members ?? [] where !known.contains(key) && !key.isTagKey {
-      let near = Suggestion.nearest(to: key.string, among: known.map(\.string).sorted())
+    for (key, _) in value.members ?? [] where !Filter.knows(key) {
+      let near = Suggestion.nearest(to: key.string, among: Filter.names.map(\.string))
       context.talk.say(
         "“\(SafeText.line(key, cells: 40))” is no part of a filter and asks for nothing"
           + (near.map { "; did you mean \($0)?" } ?? ""))
@@ -141,14 +138,5 @@ enum QueryCommand: Command {
       return try context.out.write(line: SafeText.line(String(decoding: event, as: UTF8.self)))
     }
     try context.out.write(event + [UInt8(ascii: "\n")])
-  }
-}
-
-extension Text {
-  /// `#` and one letter.
-  fileprivate var isTagKey: Bool {
-    let bytes = Array(utf8)
-    guard bytes.count == 2, bytes[0] == UInt8(ascii: "#") else { return false }
-    return Character(Unicode.Scalar(bytes[1])).isLetter && bytes[1] < 0x80
   }
 }

@@ -21,7 +21,7 @@ struct SyncBench {
   }
 
   func run() async throws -> BenchCommand.Figure {
-    let scratch = try BenchScratch(context)
+    let scratch = try BenchScratch(context, "sync")
     context.talk.say("making \(Progress.grouped(eventsCount)) events")
     var rules = RelayRules()
     // Whoever asks is shown everything, so that both sides of the measure handle the same events.

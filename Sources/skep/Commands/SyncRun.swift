@@ -69,8 +69,7 @@ struct SyncRun {
     case .success(let summary):
       try nameUnknownGroups()
       try report(summary)
-      try nameWaiting(summary)
-      if try nameFailed(summary) { return .partial }
+      if try nameUnsent(summary) { return .partial }
       return summary.isComplete ? .done : .unproved
     }
   }
@@ -100,22 +99,30 @@ struct SyncRun {
 
   private static let unsentShownMax = 20
 
-  /// A message that no relay takes has failed, however well the rest went.
+  /// Says of what was not sent why.
   ///
-  /// - Returns: Whether there is one.
-  private func nameFailed(_ summary: SyncSummary) throws -> Bool {
+  /// - Parameter namesWaiting: Whether what may still be sent is named too.
+  /// - Returns: Whether a message has failed, as one has that no relay takes, however well the rest
+  ///   went.
+  private func nameUnsent(_ summary: SyncSummary, namesWaiting: Bool = true) throws -> Bool {
+    let isWaiting = namesWaiting && summary.queued > 0
+    guard isWaiting || summary.failed > 0 else { return false }
+    let unsent = try community.store.reader.deliveries(includingSent: false)
+    if isWaiting { name(unsent.filter(\.state.isOpen), "waits: ") }
     guard summary.failed > 0 else { return false }
-    let failed = try community.store.reader.deliveries(includingSent: false)
-      .filter { !$0.state.isOpen }
-    for delivery in failed.prefix(Self.unsentShownMax) {
-      context.talk.say("not sent: " + Rows.deliveryLine(delivery, isAtWork: true))
-    }
-    if failed.count > Self.unsentShownMax {
-      context.talk.say("… and \(failed.count - Self.unsentShownMax) more")
-    }
+    name(unsent.filter { !$0.state.isOpen }, "not sent: ")
     context.talk.say(
       "“skep outbox retry ID” tries such a message again, “skep outbox discard ID” gives it up")
     return true
+  }
+
+  private func name(_ deliveries: [Delivery], _ prefix: String) {
+    for delivery in deliveries.prefix(Self.unsentShownMax) {
+      context.talk.say(prefix + Rows.deliveryLine(delivery, isAtWork: true))
+    }
+    if deliveries.count > Self.unsentShownMax {
+      context.talk.say("… and \(deliveries.count - Self.unsentShownMax) more")
+    }
   }
 
   /// Shows how far the engine has come until it is cancelled.
@@ -139,19 +146,6 @@ struct SyncRun {
       context.talk.say("\(relay) was not reached: \(SafeText.line(why, cells: 200))")
     }
     for line in try CommunitySettings(community.store.reader).offerLines { context.talk.say(line) }
-  }
-
-  /// Says of what waits to be sent why it does.
-  private func nameWaiting(_ summary: SyncSummary) throws {
-    guard summary.queued > 0 else { return }
-    let waiting = try community.store.reader.deliveries(includingSent: false)
-      .filter { $0.state.isOpen }
-    for delivery in waiting.prefix(Self.unsentShownMax) {
-      context.talk.say("waits: " + Rows.deliveryLine(delivery, isAtWork: true))
-    }
-    if waiting.count > Self.unsentShownMax {
-      context.talk.say("… and \(waiting.count - Self.unsentShownMax) more")
-    }
   }
 
   /// A run that came to nothing ends with a summary too: nothing of what was asked is proved.
@@ -225,6 +219,6 @@ struct SyncRun {
     summary.isComplete =
       status.isLive && summary.gaps.isEmpty && community.store.log.isSound
     try report(summary)
-    return try nameFailed(summary) ? .partial : .done
+    return try nameUnsent(summary, namesWaiting: false) ? .partial : .done
   }
 }

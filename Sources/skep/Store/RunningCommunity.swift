@@ -68,7 +68,7 @@ struct RunningCommunity: Sendable {
   /// - Parameter isNew: The community was not known before this run; it goes again where nobody
   ///   was reached and nothing came, or a slip of the finger would stand among the others for ever.
   func close(isNew: Bool = false) async {
-    let wasReached = await engine.status().relays.contains { $0.state == .ready }
+    let wasReached = await engine.status().relays.contains(where: \.wasReached)
     await engine.stop()
     // What cannot be read is not known to be empty, and stays.
     let isEmpty = isNew && !wasReached && (try? store.isUntouched()) == true
