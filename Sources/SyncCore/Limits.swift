@@ -16,8 +16,10 @@ public struct Limits: Sendable, Hashable {
   public var authSkewMax: Int64 = 30
   /// How long the relay's clock is waited for before an AUTH is tried again.
   public var clockPatience: Duration = .seconds(2)
-  /// Challenges answered on one connection.
+  /// Challenges answered on one connection without a pause, and how soon each of them may be
+  /// followed by another then.
   public var authSignaturesMax = 16
+  public var authSignatureInterval: Duration = .seconds(60)
   /// How long a request waits for a relay that cannot be reached.
   public var unreachedMax: Duration = .seconds(30)
   /// Silence after which the relay is pinged, and the wait for any answer to that.

@@ -78,6 +78,10 @@ actor LogDesk {
 
   func settings() throws(LogError) -> CommunitySettings { try CommunitySettings(reader) }
 
+  func lessons(of relay: RelayURL) throws(LogError) -> RelayLessons {
+    try reader.lessons(of: relay)
+  }
+
   /// The latest date among what was written before a message.
   func lastWrittenDate(before message: MessageID) throws(LogError) -> Timestamp? {
     try reader.lastWrittenDate(before: message)

@@ -274,6 +274,54 @@ import Testing
     #expect(asked <= 16)
   }
 
+  @Test func `a relay that challenges every hour for a month is answered each time`() {
+    var bench = challenged()
+    for hour in 0..<720 {
+      let challenge = Text("hour \(hour)")
+      bench.take(.received(.auth(challenge: challenge)))
+      if hour == 0 { bench.take(.signed(Self.auth, challenge: "one")) }
+      bench.take(.signed(Self.auth, challenge: challenge))
+      #expect(bench.takeAuths().last == Self.auth.id, "hour \(hour)")
+      bench.take(.received(.ok(Self.auth.id, accepted: true, "")))
+      for _ in 0..<180 {
+        bench.pass(.seconds(20))
+        bench.take(.heard)
+      }
+    }
+    #expect(bench.opens == 1)
+  }
+
+  @Test
+  func `a challenge that came too soon is answered as soon as the pace allows, the newest only`() {
+    var bench = challenged()
+    for number in 0..<40 {
+      bench.take(.signed(Self.auth, challenge: number == 0 ? "one" : Text("\(number - 1)")))
+      bench.take(.received(.ok(Self.auth.id, accepted: true, "")))
+      bench.take(.received(.auth(challenge: Text("\(number)"))))
+    }
+    func signs(_ bench: inout ConnectionBench) -> [Text] {
+      bench.takeEffects().compactMap { effect in
+        if case .sign(let challenge, _) = effect { challenge } else { nil }
+      }
+    }
+    #expect(signs(&bench).count == 16)
+    for _ in 0..<2 {
+      bench.pass(.seconds(25))
+      bench.take(.heard)
+    }
+    #expect(signs(&bench).isEmpty)
+    bench.pass(.seconds(11))
+    #expect(signs(&bench) == ["39"])
+    bench.take(.signed(Self.auth, challenge: "39"))
+    for _ in 0..<600 {
+      bench.take(.received(.auth(challenge: "again")))
+      bench.take(.signed(Self.auth, challenge: "again"))
+      bench.pass(.seconds(1))
+    }
+    // Ten minutes of nothing but challenges.
+    #expect(signs(&bench).count <= 10)
+  }
+
   /// How the relay of a bench answers whatever is asked until nothing more is.
   private func refuseAll(_ bench: inout ConnectionBench, challenges: inout Int) {
     for _ in 0..<4 {
@@ -287,6 +335,13 @@ import Testing
         bench.take(.received(.ok(Self.auth.id, accepted: true, "")))
       }
       bench.pass(.seconds(1))
+      // A signature that came late, because there had been too many.
+      let asked = bench.effects.compactMap { effect -> Text? in
+        if case .sign(let challenge, _) = effect { challenge } else { nil }
+      }
+      guard let challenge = asked.last else { continue }
+      bench.take(.signed(Self.auth, challenge: challenge))
+      bench.take(.received(.ok(Self.auth.id, accepted: true, "")))
     }
   }
 

@@ -121,6 +121,34 @@ import Testing
     await store.close()
   }
 
+  @Test func `a restarted engine keeps to the rate that an earlier one was taught`() async throws {
+    var rules = RelayRules.membersOnly
+    rules.limits.budget = RateBudget(framesMax: 10, window: .seconds(2))
+    let world = try await EngineWorld(rules: rules, events: 2000)
+    let store = try await world.store()
+    let first = world.engine(store, key: world.member) { $0.limits.pageLimit = 20 }
+    await first.start()
+    try await first.reach { _ in
+      try store.reader.setting("relay.lessons \(world.url)") != nil
+    }
+    await first.stop()
+    let kept = try #require(try store.reader.setting("relay.lessons \(world.url)"))
+    let rate = try #require(RelayLessons(text: String(decoding: kept, as: UTF8.self)).rate)
+    #expect(rate < FrameBudget.rateAtFirst)
+    // Offline, so that nothing new is learned.
+    let second = world.engine(store, key: world.member) { $0.isOffline = true }
+    await second.start()
+    #expect(await second.status().relays.first?.frameRate == rate)
+    await second.stop()
+    await store.close()
+    let other = try await world.store("other")
+    let stranger = world.engine(other, key: world.member) { $0.isOffline = true }
+    await stranger.start()
+    #expect(await stranger.status().relays.first?.frameRate == FrameBudget.rateAtFirst)
+    await stranger.stop()
+    await other.close()
+  }
+
   @Test func `more channels than the relay keeps open: every one of them is heard`() async throws {
     var rules = RelayRules()
     rules.limits.subscriptionsMax = 12

@@ -14,12 +14,14 @@ extension ConnectionMachine {
     if auth.signing == nil { sign(now) }
   }
 
-  /// A relay that challenges without end gets no signature without end.
-  private var maySign: Bool { auth.signatures < limits.authSignaturesMax }
+  /// When the newest challenge may be answered that came too soon after others; nil: there is none.
+  var postponedUntil: Duration? { auth.isPostponed ? auth.allowance.nextAt : nil }
 
   private mutating func sign(_ now: Duration) {
-    guard let challenge = auth.challenge, maySign else { return }
-    auth.signatures += 1
+    guard let challenge = auth.challenge else { return }
+    auth.isPostponed = !auth.allowance.allows(at: now)
+    if auth.isPostponed { return }
+    auth.allowance.spend(at: now)
     auth.signing = challenge
     auth.isDone = false
     auth.deadline = now + limits.signMax
@@ -108,6 +110,7 @@ extension ConnectionMachine {
   }
 
   mutating func tickAuth(_ now: Duration) {
+    if let postponedUntil, now >= postponedUntil { sign(now) }
     guard let deadline = auth.deadline, now >= deadline else { return }
     auth.deadline = nil
     if let challenge = auth.signing {
@@ -138,7 +141,7 @@ extension ConnectionMachine {
       return .wait
     }
     if auth.answered != challenge {
-      guard maySign else { return .refused }
+      guard auth.allowance.allows(at: now) else { return .refused }
       sign(now)
       return .wait
     }

@@ -144,7 +144,7 @@ extension ConnectionMachine {
     case .retry: again(target, text, at: now, now)
     case .terminal: giveUp(target, text)
     case .crowded:
-      learnCrowding()
+      learnCrowding(now)
       if case .live(let name) = target {
         park(name, now)
       } else {
@@ -229,8 +229,10 @@ extension ConnectionMachine {
   }
 
   /// The relay keeps no more than are open now, and no fewer than it was seen to keep.
-  private mutating func learnCrowding() {
+  private mutating func learnCrowding(_ now: Duration) {
     let kept = max(open.count, confirmedMax, 2)
+    crowdedAt = now
+    if kept < subscriptionsLearned ?? .max { crowdings += 1 }
     subscriptionsLearned = min(subscriptionsLearned ?? kept, kept)
   }
 

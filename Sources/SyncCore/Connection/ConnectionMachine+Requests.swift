@@ -236,7 +236,7 @@ extension ConnectionMachine {
 
   /// The connection is gone: what was open on it has ended, what is wanted stays.
   mutating func disconnect(_ end: PageEnd) {
-    auth = Authentication()
+    auth = Authentication(limits)
     let running = askOrder.filter { id in
       if case .queued = asks[id]?.phase { false } else { true }
     }

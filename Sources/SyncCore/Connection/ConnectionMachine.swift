@@ -26,7 +26,7 @@ public struct ConnectionMachine: Sendable {
   public internal(set) var budget: FrameBudget
 
   var backoff = Backoff()
-  var auth = Authentication()
+  var auth: Authentication
   var authRefusals = 0
   /// How the next AUTH is written; what a relay took stays.
   var shape = AuthShape()
@@ -49,6 +49,8 @@ public struct ConnectionMachine: Sendable {
   var namesEvents = false
   /// What the relay was found to keep open.
   var subscriptionsLearned: Int?
+  var crowdedAt: Duration = .zero
+  var crowdings = 0
   /// The most feeds that were confirmed at the same time: so many it does keep.
   var confirmedMax = 0
   var openNext: UInt64 = 0
@@ -147,13 +149,18 @@ public struct ConnectionMachine: Sendable {
     var answered: Text?
     /// Whether the relay said yes, or said nothing and is being tried.
     var isDone = false
-    var signatures = 0
+    var allowance: SignatureAllowance
+    /// Whether the newest challenge waits for the allowance.
+    var isPostponed = false
     var deadline: Duration?
+
+    init(_ limits: Limits) { allowance = SignatureAllowance(limits) }
   }
 
   public init(limits: Limits, canSign: Bool, at now: Duration) {
     self.limits = limits
     self.canSign = canSign
+    auth = Authentication(limits)
     budget = FrameBudget(at: now, patience: limits.budgetPatience)
     closed = RecentIDs(limits.closedRemembered)
     rotation = FeedRotation(interval: limits.rotationInterval)
@@ -226,6 +233,9 @@ public struct ConnectionMachine: Sendable {
   /// How many requests are open on this connection.
   public var openCount: Int { open.count }
 
+  /// Counts what was learned that a later run should begin with.
+  public var lessonsCount: Int { budget.refusals + crowdings }
+
   /// The names wanted, in the order in which they were.
   public var wanted: [SubscriptionName] { liveOrder }
 
@@ -245,6 +255,7 @@ public struct ConnectionMachine: Sendable {
     case .stopped, .suspended, .refused: break
     }
     if let deadline = auth.deadline { times.append(deadline) }
+    if let postponedUntil { times.append(postponedUntil) }
     if let unreachedSince, !asks.isEmpty || !negotiations.isEmpty {
       times.append(unreachedSince + limits.unreachedMax)
     }
@@ -282,7 +293,7 @@ extension ConnectionMachine {
   private mutating func opened(_ now: Duration) {
     guard case .connecting = state else { return }
     // What a former connection's AUTH came to says nothing about this one.
-    auth = Authentication()
+    auth = Authentication(limits)
     namesEvents = false
     hasAnswered = false
     confirmedMax = 0

@@ -31,6 +31,9 @@ actor RelayConnection {
   private var flushAlarm = Alarm()
   private var faultAlarm = Alarm()
   private var ledger: FaultLedger
+  /// Of the lessons of this run, how many were told, and when the next may be.
+  private var lessonsTold = 0
+  private var lessonsDue: Duration = .zero
   private var askNext: UInt64 = 1
   var negotiations: [AskID: OpenNegotiation] = [:]
   var negentropy = NegentropySupport.unknown
@@ -41,7 +44,7 @@ actor RelayConnection {
 
   init(
     _ url: RelayURL, ports: Ports, signer: (any Signer)?, verifier: Verifier,
-    sink: any RelayReportSink, limits: Limits
+    sink: any RelayReportSink, limits: Limits, lessons: RelayLessons = RelayLessons()
   ) {
     self.url = url
     self.ports = ports
@@ -52,6 +55,7 @@ actor RelayConnection {
     ledger = FaultLedger(interval: limits.faultInterval)
     machine = ConnectionMachine(
       limits: limits, canSign: signer != nil, at: ports.clock.uptime())
+    machine.recall(lessons, at: ports.clock.uptime(), wall: ports.clock.now())
   }
 
   // MARK: What the engine wants
@@ -66,6 +70,7 @@ actor RelayConnection {
     await reading?.finished()
     await writing?.finished()
     await reportFaults()
+    if machine.lessonsCount > lessonsTold { await reportLessons() }
   }
 
   func suspend() async { await take(.suspend) }
@@ -117,6 +122,9 @@ actor RelayConnection {
     // The machine has moved before the first suspension: an input that arrives while an effect is
     // running meets a settled state.
     for effect in step(input) { await perform(effect) }
+    if machine.lessonsCount > lessonsTold, ports.clock.uptime() >= lessonsDue {
+      await reportLessons()
+    }
   }
 
   private func tick() async {
@@ -183,6 +191,15 @@ actor RelayConnection {
     faultAlarm.cancel()
     let faults = ledger.take(machine.faults, at: ports.clock.uptime())
     if !faults.isEmpty { await report(.faults(faults)) }
+  }
+
+  /// Reports what the relay's refusals taught: the first at once, then once an interval, so that a
+  /// relay that only refuses does not wear the disk.
+  private func reportLessons() async {
+    let now = ports.clock.uptime()
+    lessonsTold = machine.lessonsCount
+    lessonsDue = now + limits.faultInterval
+    await report(.lessons(machine.lessons(at: now, wall: ports.clock.now())))
   }
 
   // MARK: The socket

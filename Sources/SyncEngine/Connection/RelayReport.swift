@@ -17,6 +17,8 @@ enum RelayReport: Sendable {
   case notice(Text)
   /// What the relay sent that it should not have, since the last report.
   case faults([(reason: PeerFaults.Reason, count: Int)])
+  /// What a later run should begin with.
+  case lessons(RelayLessons)
 }
 
 /// Who a connection reports to. It is waited for, so that a slow store slows the socket.

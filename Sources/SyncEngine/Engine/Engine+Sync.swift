@@ -375,7 +375,8 @@ extension Engine {
           },
           isCaughtUp: link.caughtUp == link.readings && link.readings > 0,
           unsettled: link.unsettled, notice: link.notice, offeredSelf: link.offeredSelf,
-          heardAt: heardAt(machine), clockSkew: machine.clockSkew))
+          heardAt: heardAt(machine), clockSkew: machine.clockSkew,
+          frameRate: machine.budget.rate))
     }
     return EngineStatus(
       isOnline: isOnline, relays: statuses, outbox: outboxCounts, progress: progress)

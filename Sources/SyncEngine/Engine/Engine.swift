@@ -160,7 +160,15 @@ public actor Engine: RelayReportSink {
     isStarted = true
     // A signer that does not say who it is cannot answer a challenge either.
     me = try? await signer?.publicKey()
-    for relay in relays { links[relay] = link(relay) }
+    for relay in relays {
+      var lessons = RelayLessons()
+      do throws(LogError) {
+        lessons = try await desk.lessons(of: relay)
+      } catch {
+        storeFailure = error
+      }
+      links[relay] = link(relay, lessons)
+    }
     for relay in relays {
       do throws(LogError) {
         try await links[relay]?.pump?.load()
@@ -175,9 +183,10 @@ public actor Engine: RelayReportSink {
     return true
   }
 
-  private func link(_ relay: RelayURL) -> Link {
+  private func link(_ relay: RelayURL, _ lessons: RelayLessons) -> Link {
     let connection = RelayConnection(
-      relay, ports: ports, signer: signer, verifier: verifier, sink: self, limits: limits)
+      relay, ports: ports, signer: signer, verifier: verifier, sink: self, limits: limits,
+      lessons: lessons)
     var pump: OutboxPump?
     if !options.isReadOnly {
       pump = OutboxPump(
@@ -207,6 +216,7 @@ public actor Engine: RelayReportSink {
       links[relay]?.notice = text
       changed(.relay(relay))
     case .faults(let counts): await note(counts, of: relay)
+    case .lessons(let lessons): await keep(lessons, of: relay)
     }
   }
 
@@ -216,6 +226,14 @@ public actor Engine: RelayReportSink {
     do throws(LogError) {
       try await store.log.addFaults(
         faults.map { (reason: $0.reason.rawValue, count: $0.count) }, of: relay)
+    } catch {
+      storeFailed(error)
+    }
+  }
+
+  private func keep(_ lessons: RelayLessons, of relay: RelayURL) async {
+    do throws(LogError) {
+      try await store.log.setLessons(lessons, of: relay)
     } catch {
       storeFailed(error)
     }

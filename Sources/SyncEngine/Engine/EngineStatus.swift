@@ -44,6 +44,8 @@ public struct RelayStatus: Sendable, Hashable {
   public let heardAt: Timestamp?
   /// By how many seconds its clock is ahead of ours, where it told.
   public let clockSkew: Int64?
+  /// How many frames a second it is sent at most, as far as it has taught.
+  public let frameRate: Double
 
   /// Whether the clocks differ so much that people want to know.
   public var isSkewed: Bool { Self.isSkewed(by: clockSkew ?? 0) }
