@@ -366,6 +366,18 @@ extension FeedWatchTests {
 }
 
 @Suite struct RelayInformationTests {
+  // F35
+  @Test func `a document that names a limit of nothing makes no page ask for nothing`() {
+    let document = Array(#"{"limitation":{"max_limit":0}}"#.utf8)
+    let options = HistoryWalk.Options(
+      limits: Limits(), information: RelayInformation(document: document))
+    #expect(options.pageLimit == Limits().pageLimit && options.secondLimit > 0)
+    let small = Array(#"{"limitation":{"max_limit":7}}"#.utf8)
+    let other = HistoryWalk.Options(
+      limits: Limits(), information: RelayInformation(document: small))
+    #expect(other.pageLimit == 7)
+  }
+
   @Test func `hints are read and wrong types are left out`() throws {
     let document = """
       {"name":"x","software":"https://github.com/block/buzz","supported_nips":[1,42,"29"],

@@ -1,3 +1,4 @@
+import Dispatch
 import EventLog
 import Nostr
 import NostrCrypto
@@ -75,5 +76,73 @@ import Testing
       return
     }
     await connection.stop()
+  }
+
+  /// Takes a thread for as long as a disk that hangs would.
+  private actor HungDisk {
+    private nonisolated let executor: ThreadExecutor
+    private let started: AsyncStream<Void>.Continuation
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    init(_ executor: ThreadExecutor, _ started: AsyncStream<Void>.Continuation) {
+      self.executor = executor
+      self.started = started
+    }
+
+    func hang(until gate: DispatchSemaphore) {
+      started.yield()
+      gate.wait()
+    }
+  }
+
+  /// What becomes of a mirror of the same relay into another store.
+  private func mirrored(_ world: EngineWorld) async -> SyncSummary? {
+    guard let store = try? await world.store("other") else { return nil }
+    let engine = world.engine(store) { $0.isReadOnly = true }
+    // Without a summary the test fails.
+    let summary = try? await engine.syncOnce(SyncPlan(.everything))
+    await engine.stop()
+    await store.close()
+    return summary
+  }
+
+  // F98
+  @Test func `reads that wait for a disk hold up no other actor, however many they are`()
+    async throws
+  {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    let executor = ThreadExecutor()
+    let engine = Engine(
+      store: store, relays: [world.url], ports: world.ports, signer: LocalSigner(world.member),
+      executor: executor)
+    let gate = DispatchSemaphore(value: 0)
+    let (hangs, started) = AsyncStream<Void>.makeStream()
+    let disk = HungDisk(executor, started)
+    async let hung: Void = disk.hang(until: gate)
+    for await _ in hangs { break }
+    let written = Lock(0)
+    await withTaskGroup(of: Void.self) { tasks in
+      // More than a machine has cores.
+      for number in 0..<64 {
+        tasks.addTask {
+          let draft = EventDraft(
+            createdAt: world.ports.clock.now(), kind: .message, tags: Tags([["h", "g"]]),
+            content: Text("\(number)"))
+          // What comes of it is no matter: it is asked for while the disk hangs.
+          _ = try? await engine.publish(draft, token: Text("\(number)"))
+          written.withLock { $0 += 1 }
+        }
+      }
+      let summary = await mirrored(world)
+      #expect(summary?.isComplete == true)
+      #expect(written.withLock { $0 } == 0)
+      gate.signal()
+    }
+    await hung
+    #expect(written.withLock { $0 } == 64)
+    await engine.stop()
+    await store.close()
   }
 }

@@ -1,7 +1,9 @@
 import EventLog
 import Nostr
 import NostrCrypto
+import Platform
 import RelayServer
+import RelaySocket
 import SyncCore
 import SyncEngine
 import Testing
@@ -118,6 +120,39 @@ import Testing
     // Before all the channels were open, which takes seconds at this pace.
     #expect(feeds.contains { $0.state != .live })
     await engine.stop()
+    await store.close()
+  }
+
+  // F91
+  @Test func `over real sockets ten minutes of accept and drop make at most thirty attempts`()
+    async throws
+  {
+    let clock = FastClock(SystemClock(), factor: 100)
+    let world = try await EngineWorld(events: 0)
+    let bound = try await SocketListener().listen(
+      host: "127.0.0.1", port: 0, frameBytesMax: 1 << 16)
+    let accepted = Lock(0)
+    let dropper = Task {
+      // The listener throws when it is closed, which is the end.
+      while let link = try? await bound.accept() {
+        accepted.withLock { $0 += 1 }
+        link.abandon()
+      }
+    }
+    let store = try await world.store()
+    let engine = Engine(
+      store: store, relays: [try #require(RelayURL("ws://127.0.0.1:\(bound.port)"))],
+      ports: world.ports.replacing(
+        clock: clock, transport: SocketTransport(service: SocketService())),
+      signer: LocalSigner(world.member))
+    let start = clock.uptime()
+    await engine.start()
+    // Every attempt is a change, and the longest wait between two of them is half a minute.
+    for await _ in engine.changes where clock.uptime() - start >= .seconds(600) { break }
+    #expect((5...30).contains(accepted.withLock { $0 }))
+    await engine.stop()
+    bound.close()
+    await dropper.value
     await store.close()
   }
 

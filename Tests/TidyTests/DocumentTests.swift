@@ -67,6 +67,14 @@ import Testing
     #expect(missing == [])
   }
 
+  @Test func `every report of the families that the table keeps has a test`() throws {
+    let named = Set(
+      try Repository.text("docs/PROTOCOL.md").matches(of: /(?m)^\| F([0-9]+) \|/)
+        .compactMap { Int($0.1) })
+    let families = [20...38, 40...55, 60...66, 70...85, 90...98, 170...179]
+    #expect(families.joined().filter { !named.contains($0) } == [])
+  }
+
   @Test func `every decision is numbered once and in a row`() {
     let numbers = Repository.files(under: "docs/decisions", ending: ".md")
       .compactMap { Int($0.split(separator: "/").last?.prefix(3) ?? "") }
