@@ -24,6 +24,8 @@ public struct FrameBudget: Sendable, Hashable {
   /// The pause where a relay says `rate-limited:` without saying how long.
   public static let pauseDefault: Duration = .seconds(10)
   public static let pauseMax: Duration = .seconds(3600)
+  /// What is left of a pause at most after a restart.
+  public static let pauseKeptMax: Duration = .seconds(60)
   /// A rate that was held without a refusal for this long may double, where what the user writes
   /// may need room.
   public static let growthInterval: Duration = .milliseconds(500)
@@ -148,7 +150,8 @@ public struct FrameBudget: Sendable, Hashable {
   public mutating func recall(
     ceiling: Double?, refusedAt: Duration, pausedUntil: Duration?, at now: Duration
   ) {
-    self.pausedUntil = pausedUntil.map { min($0, now + Self.pauseMax) }
+    // A relay that still means a longer wait says so again; whoever starts anew asked for it.
+    self.pausedUntil = pausedUntil.map { min($0, now + Self.pauseKeptMax) }
     guard let ceiling else { return }
     self.ceiling = min(max(ceiling, Self.rateMin), Self.rateMax)
     self.refusedAt = refusedAt

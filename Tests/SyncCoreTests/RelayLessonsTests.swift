@@ -134,6 +134,14 @@ private struct Quota {
     #expect(next.machine.lessons(at: next.now, wall: 5022).rate == rate)
   }
 
+  @Test func `a restart keeps a minute of a wait at most`() {
+    var long = lessons()
+    long.pausedUntil = 9000
+    var bench = ConnectionBench()
+    bench.machine.recall(long, at: .zero, wall: 1000)
+    #expect(bench.machine.budget.pausedUntil == .seconds(60))
+  }
+
   @Test func `a machine that begins with nothing learned is as free as ever`() {
     var bench = ConnectionBench()
     bench.machine.recall(lessons(), at: .zero, wall: 91_000)

@@ -63,6 +63,26 @@ import Testing
     await store.close()
   }
 
+  // F94: a sleep that is cancelled keeps its memory until it would have ended.
+  @Test func `who waits for long begins no new sleep at each change`() async throws {
+    let world = try await EngineWorld()
+    let store = try await world.store()
+    let tasks = CountedTasks()
+    let engine = world.engine(
+      store, key: world.member, ports: world.ports.replacing(tasks: tasks)
+    ) { $0.limits.liveBatch = 1 }
+    await engine.start()
+    #expect(await engine.waitLive(for: .seconds(120)) == .reached)
+    let before = tasks.count("engine wait")
+    for number in 0..<100 { try await post([try event(world, Text("\(number)"))], to: world) }
+    let last = try event(world, "the last")
+    try await post([last], to: world)
+    try await waitFor(last.id, in: store, engine)
+    #expect(tasks.count("engine wait") - before <= 5)
+    await engine.stop()
+    await store.close()
+  }
+
   @Test func `what happened during an outage is there after it`() async throws {
     let world = try await EngineWorld()
     let store = try await world.store()

@@ -35,6 +35,19 @@ final class FragileTasks: TaskSpawner {
   }
 }
 
+/// Tasks that are counted by name.
+final class CountedTasks: TaskSpawner {
+  private let system = SystemTasks()
+  private let counts = Lock<[String: Int]>([:])
+
+  func spawn(_ name: String, _ body: @escaping @Sendable () async -> Void) -> any SpawnedTask {
+    counts.withLock { $0[name, default: 0] += 1 }
+    return system.spawn(name, body)
+  }
+
+  func count(_ name: String) -> Int { counts.withLock { $0[name] ?? 0 } }
+}
+
 /// A transport that tells of every ping.
 final class PingedTransport: Transport {
   let pings: AsyncStream<Void>

@@ -45,6 +45,7 @@ public actor Engine: RelayReportSink {
   /// The dates of the versions of one's own events that this process has written last.
   var versionDates: VersionDates
   private var waiters = Waiters()
+  private var waitAlarm = Alarm()
 
   /// One relay's part.
   struct Link {
@@ -124,6 +125,7 @@ public actor Engine: RelayReportSink {
     for relay in relays { await links[relay]?.connection.stop() }
     for follower in followers { await follower.finished() }
     await watcher?.finished()
+    waitAlarm.cancel()
     followers = []
     bell.finish()
   }
@@ -326,29 +328,28 @@ public actor Engine: RelayReportSink {
 
   func wake() { waiters.releaseAll() }
 
-  /// Waits for the next change of anything, at most until `deadline`.
+  /// Waits for the next change of anything, at most until `deadline`; may return earlier.
   func nextChange(until deadline: Duration?) async {
     if Task.isCancelled || isStopped { return }
-    let clock = ports.clock
-    var timer: (any SpawnedTask)?
+    if let deadline {
+      // One for all who wait: a sleep that is cancelled keeps its memory until it would have ended,
+      // and whoever follows a relay begins a long one at each change.
+      waitAlarm.set(deadline, "engine wait", ports) { [weak self] in await self?.waitDue() }
+    }
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let id = waiters.add(continuation)
-        if Task.isCancelled { return waiters.release(id) }
-        guard let deadline else { return }
-        timer = ports.tasks.spawn("engine wait") { [weak self] in
-          // Cancelled when the change came first.
-          try? await clock.sleep(until: deadline)
-          await self?.release(id)
-        }
+        if Task.isCancelled { waiters.release(id) }
       }
     } onCancel: {
       _ = ports.tasks.spawn("engine wait ends") { [weak self] in await self?.wake() }
     }
-    timer?.cancel()
   }
 
-  private func release(_ id: UInt64) { waiters.release(id) }
+  private func waitDue() {
+    waitAlarm.rang()
+    wake()
+  }
 
   /// Waits until `isTrue`, at most until `deadline`.
   ///
