@@ -162,15 +162,16 @@ public actor Engine: RelayReportSink {
     isStarted = true
     // A signer that does not say who it is cannot answer a challenge either.
     me = try? await signer?.publicKey()
+    var lessons: [RelayURL: RelayLessons] = [:]
     for relay in relays {
-      var lessons = RelayLessons()
       do throws(LogError) {
-        lessons = try await desk.lessons(of: relay)
+        lessons[relay] = try await desk.lessons(of: relay)
       } catch {
         storeFailure = error
       }
-      links[relay] = link(relay, lessons)
     }
+    // All at once: whoever asks meanwhile sees none of them or all.
+    for relay in relays { links[relay] = link(relay, lessons[relay] ?? RelayLessons()) }
     for relay in relays {
       do throws(LogError) {
         try await links[relay]?.pump?.load()
