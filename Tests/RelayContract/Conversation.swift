@@ -9,6 +9,8 @@ package protocol ContractRelay: Sendable {
   var url: String { get }
   func now() -> Timestamp
   func connect() async throws -> any ContractWire
+  /// Waits a moment before a relay that stores behind its OK is asked once more.
+  func rest() async throws
 }
 
 /// One connection to it.
@@ -54,7 +56,7 @@ package final class Conversation {
     _ key: SecretKey, challenge wrong: Text? = nil, url: String? = nil, age: Int64 = 0
   ) async throws -> Bool? {
     let probe = Filter(kinds: [9], limit: 1)
-    if challenge == nil { _ = try await ask(probe) }
+    if challenge == nil { try await provoke(probe) }
     guard let challenge else { return nil }
     let tags = Tags([
       ["relay", Text(url ?? relay.url)], ["challenge", wrong ?? challenge],
@@ -65,6 +67,20 @@ package final class Conversation {
     let answer = try await ask(probe)
     for case .ok(event.id, let isAccepted, _) in heard { return isAccepted }
     return answer.isEnded
+  }
+
+  /// Asks, and waits no longer than for a challenge: some relays have no other answer before it.
+  private func provoke(_ filter: Filter) async throws {
+    requestLast += 1
+    let id = Text("contract-\(requestLast)")
+    try await wire.send(.req(id, [filter]))
+    try await hear { message in
+      switch message {
+      case .auth, .eose(id, _), .closed(id, _): true
+      default: false
+      }
+    }
+    try await wire.send(.close(id))
   }
 
   // MARK: Writing
@@ -91,6 +107,21 @@ package final class Conversation {
     let (id, answer) = try await open([filter])
     try await wire.send(.close(id))
     return answer
+  }
+
+  /// Waits until the relay has stored this event, and with it all that it took before: some relays
+  /// say OK first.
+  ///
+  /// - Returns: Whether it has.
+  package func settle(_ event: Event) async throws -> Bool {
+    _ = try await publish(event)
+    for _ in 0..<100 {
+      if try await ask(Filter(ids: [event.id], kinds: [event.kind])).events == [event] {
+        return true
+      }
+      try await relay.rest()
+    }
+    return false
   }
 
   /// Opens a REQ for what is to come.
