@@ -13,7 +13,7 @@ release := $(SWIFT) build -c release
 binary := .build/release/skep
 simulator := .build/release/skep-sim
 
-.PHONY: help setup build release test lint format tidy sim soak live torture fuzz bench coverage demo ci clean
+.PHONY: help setup build release test lint format tidy sim soak mutants live torture fuzz bench coverage demo ci clean
 
 help: ## shows this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,9 @@ sim: release ## runs the kept simulation seeds
 
 soak: release ## runs every simulation with new seeds for MINUTES minutes on all cores
 	@$(simulator) soak --minutes $(MINUTES)
+
+mutants: setup ## breaks the product in each known way and shows what catches it
+	@set -o pipefail; mkdir -p .logs; Simulations/Mutants/mutants.py | tee .logs/mutants.log
 
 live: build release ## runs the suite against relays that nobody here wrote
 	@SKEP_LIVE=1 SKEP_BIN=$(CURDIR)/$(binary) $(quiet) live \

@@ -20,6 +20,8 @@ package struct Outcome: Sendable, Hashable {
   package let faults: [String: Int]
   package let verdict: Verdict
   package let rule: String?
+  /// Which checker found it.
+  package let checker: String?
   package let traceHash: String
   /// What everybody was waiting for when the rule broke.
   package let explanation: [String]
@@ -58,7 +60,8 @@ extension Scenario {
       }
     return Outcome(
       scenario: name, seed: seed, steps: world.steps, virtualSeconds: world.now.components.seconds,
-      faults: world.faults, verdict: verdict, rule: world.failure?.rule, traceHash: trace.finish(),
+      faults: world.faults, verdict: verdict, rule: world.failure?.rule,
+      checker: world.failure?.checker, traceHash: trace.finish(),
       explanation: world.explanation)
   }
 }

@@ -10,6 +10,7 @@ package final class SimulatedRelay {
   /// At which step of the world each event was accepted first.
   package private(set) var acceptedAt: [EventID: Int] = [:]
   package private(set) var accepted: [Event] = []
+  private var acceptedEvents: [EventID: Event] = [:]
   package private(set) var acceptedTimes: [EventID: Duration] = [:]
   /// Is told of every event that is stored.
   package var onAccepted: ((Event) -> Void)?
@@ -52,7 +53,7 @@ package final class SimulatedRelay {
     } catch {
       world.fail(.safety, "a store in memory takes what it is given: \(error)")
     }
-    for event in events { record(event) }
+    for event in events { record(event, at: .seconds(-86_400)) }
   }
 
   /// What a relay that keeps its word would serve now for a filter.
@@ -63,6 +64,9 @@ package final class SimulatedRelay {
 
   /// Whether this relay ever had the event.
   package func hasSaid(_ id: EventID) -> Bool { acceptedAt[id] != nil }
+
+  /// Whether it ever had just these bytes.
+  func hasSaid(_ event: Event) -> Bool { acceptedEvents[event.id] == event }
 
   /// Takes an event that came another way, such as from a client outside this world.
   package func receive(_ event: Event) {
@@ -126,12 +130,13 @@ package final class SimulatedRelay {
     armAlarm()
   }
 
-  private func record(_ event: Event) {
+  private func record(_ event: Event, at time: Duration? = nil) {
     onAccepted?(event)
     guard acceptedAt[event.id] == nil else { return }
     acceptedAt[event.id] = world.steps
-    acceptedTimes[event.id] = world.now
+    acceptedTimes[event.id] = time ?? world.now
     accepted.append(event)
+    acceptedEvents[event.id] = event
   }
 
   private func armAlarm() {

@@ -47,6 +47,8 @@ package final class World: @unchecked Sendable {
 
     package let family: Family
     package let rule: String
+    /// Which part of the simulation watched over it.
+    package let checker: String
     package let step: Int
     package let time: Duration
   }
@@ -111,14 +113,15 @@ package final class World: @unchecked Sendable {
     return true
   }
 
-  /// Runs until `isDone`, looked at once a second; a broken promise where `bound` is over first.
+  /// Runs until `isDone`, looked at every so often; a broken promise where `bound` is over first.
   package func run(
-    for bound: Duration, until isDone: () -> Bool, otherwise rule: @autoclosure () -> String
+    for bound: Duration, every interval: Duration = .seconds(1), until isDone: () -> Bool,
+    otherwise rule: @autoclosure () -> String, file: String = #fileID
   ) {
     let end = now + bound
     while failure == nil && !isDone() {
-      if now >= end { return fail(.liveness, rule()) }
-      run(until: min(now + .seconds(1), end))
+      if now >= end { return fail(.liveness, rule(), file: file) }
+      run(until: min(now + interval, end))
     }
   }
 
@@ -191,13 +194,19 @@ package final class World: @unchecked Sendable {
   package func count(fault name: String) { faults[name, default: 0] += 1 }
 
   /// Records a failure; the first one stands.
-  package func fail(_ family: Failure.Family, _ rule: String) {
+  package func fail(
+    _ family: Failure.Family, _ rule: String, file: String = #fileID
+  ) {
     guard failure == nil else { return }
     note("FAILURE \(family.rawValue): \(rule)")
-    failure = Failure(family: family, rule: rule, step: steps, time: now)
+    let name = file.split(separator: "/").last?.split(separator: ".").first.map(String.init)
+    failure = Failure(
+      family: family, rule: rule, checker: name ?? file, step: steps, time: now)
   }
 
-  package func check(_ holds: Bool, _ rule: @autoclosure () -> String) {
-    if !holds { fail(.safety, rule()) }
+  package func check(
+    _ holds: Bool, _ rule: @autoclosure () -> String, file: String = #fileID
+  ) {
+    if !holds { fail(.safety, rule(), file: file) }
   }
 }

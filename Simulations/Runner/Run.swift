@@ -48,7 +48,7 @@ struct Run {
     guard let rule = outcome.rule else { return }
     for line in trace.tail { Output.talk(line) }
     if isExplaining { for line in outcome.explanation { Output.talk(line) } }
-    Output.talk("broken: \(rule)")
+    Output.talk("broken: \(rule) (\(outcome.checker ?? ""))")
     let flaw = flaw.map { " --flaw \($0.rawValue)" } ?? ""
     outcome.tellReplay(file ?? "\(outcome.scenario) --seed \(outcome.seed)\(flaw)")
   }

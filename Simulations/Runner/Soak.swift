@@ -76,7 +76,8 @@ struct Soak {
       if outcome.verdict != .pass { progress.failed.append(outcome) }
       if asJSON { Output.data(outcome.json) }
       guard outcome.verdict != .pass else { return }
-      Output.talk("\(outcome.verdict.rawValue): \(outcome.rule ?? "")")
+      Output.talk(
+        "\(outcome.verdict.rawValue): \(outcome.rule ?? "") (\(outcome.checker ?? ""))")
       outcome.tellReplay("\(outcome.scenario) --seed \(outcome.seed)")
     }
   }

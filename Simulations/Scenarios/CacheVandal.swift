@@ -10,6 +10,7 @@ package struct CacheVandal: StormScenario {
 
   package func recipe(_ random: inout SplitMix64) -> Recipe {
     var recipe = Recipe.standing
+    recipe[.versionPercent] = 20
     recipe[.crashEvery] = random.number(in: 60..<600)
     recipe[.cacheDamagePercent] = 100
     recipe[.downMax] = 10

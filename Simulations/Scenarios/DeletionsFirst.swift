@@ -10,6 +10,7 @@ package struct DeletionsFirst: StormScenario {
 
   package func recipe(_ random: inout SplitMix64) -> Recipe {
     var recipe = Recipe.standing
+    recipe[.versionPercent] = 40
     recipe[.deletionPercent] = random.number(in: 30..<90)
     recipe[.lateEvery] = random.number(in: 30..<300)
     recipe[.relays] = 2

@@ -13,8 +13,10 @@ package struct FlappingRelay: StormScenario {
   package func recipe(_ random: inout SplitMix64) -> Recipe {
     var recipe = Recipe.standing
     recipe[.relayRestartEvery] = random.number(in: 10..<120)
-    recipe[.relayDownMax] = random.number(in: 1..<90)
+    recipe[.relayDownMax] = random.number(in: 1..<(random.chance(30) ? 900 : 90))
     recipe[.refusedPercent] = random.number(in: 0..<70)
+    // A relay that takes a connection and drops it.
+    if random.chance(40) { recipe[.cutEvery] = random.number(in: 1..<6) }
     return recipe
   }
 }

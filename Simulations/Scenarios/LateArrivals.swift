@@ -12,6 +12,7 @@ package struct LateArrivals: StormScenario {
 
   package func recipe(_ random: inout SplitMix64) -> Recipe {
     var recipe = Recipe.standing
+    recipe[.versionPercent] = 20
     recipe[.lateEvery] = random.number(in: 10..<120)
     recipe[.deletionPercent] = random.number(in: 0..<40)
     recipe[.negentropy] = random.number(in: 0..<8)

@@ -16,7 +16,7 @@ package struct LyingRelay: StormScenario {
     recipe[.troubleMax] = random.number(in: 10..<600)
     recipe[.troubles] = Trouble.bits([
       .foreignEvents, .unaskedEvents, .swappedContent, .okWithoutID, .eoseTwice,
-      .silentToBadRequests, .duplicatesRefused, .okLate,
+      .silentToBadRequests, .duplicatesRefused, .okLate, .tampered, .backdated,
     ])
     recipe[.pageMax] = random.number(in: 20..<500)
     recipe[.negentropy] = random.number(in: 0..<8)

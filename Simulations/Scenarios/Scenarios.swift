@@ -6,7 +6,8 @@ package enum Scenarios {
     ([CappedRelay(), FlakyLinks()] + storms).sorted { $0.name < $1.name }
 
   private static let storms: [any Scenario] = [
-    AuthMaze(), CacheVandal(), Calm(), ClockChaos(), CrashLoop(), DeletionsFirst(), DiskFilling(),
+    AuthMaze(), CacheVandal(), Calm(), ClockChaos(), CrashLoop(), DeletionsFirst(), DenseSeconds(),
+    DiskFilling(),
     FlappingRelay(), HalfOpenNight(), LateArrivals(), LongOfflineWriter(), LyingRelay(),
     NegentropyMaze(), PowerLoss(), QuotaStorm(), RelayThatForgets(), Swarm(), ThreeReplicas(),
   ]

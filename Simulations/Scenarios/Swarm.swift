@@ -53,6 +53,7 @@ package struct Swarm: StormScenario {
     recipe[.troubles] = Trouble.honestBits & Int(random.next() >> 40)
     draw(.lateEvery, 50, 60..<1200, &recipe, &random)
     draw(.deletionPercent, 40, 1..<30, &recipe, &random)
+    draw(.versionPercent, 40, 1..<30, &recipe, &random)
     draw(.replicaLag, 50, 1..<300, &recipe, &random)
   }
 

@@ -32,8 +32,10 @@ public struct Backoff: Sendable, Hashable {
     if let openedAt, now - openedAt >= Self.stableAfter { reset() }
     openedAt = nil
     failures = min(failures + 1, 64)
-    return max(
-      Self.delay(attempt: failures, fraction: fraction), spacing(at: now))
+    // Those who lost a relay at the same moment have buckets that fill in step: so this wait has
+    // its jitter too, or all of them would come back together.
+    let spacing = spacing(at: now) * (1 + fraction / 5)
+    return max(Self.delay(attempt: failures, fraction: fraction), spacing)
   }
 
   /// Starts anew, as when the user asks for a connection.

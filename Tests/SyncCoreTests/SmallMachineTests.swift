@@ -46,6 +46,23 @@ import Testing
     #expect(attempts <= 30, "seed \(seed)")
   }
 
+  @Test(arguments: Seeds.kept)
+  func `those who lost a relay together never fall into step`(seed: UInt64) {
+    let randoms = [SeededRandom(seed), SeededRandom(seed + 1)]
+    var backoffs = [Backoff(), Backoff()]
+    var times: [Duration] = [.zero, .zero]
+    var inStep = 0
+    for _ in 0..<40 {
+      for index in 0..<2 {
+        times[index] += backoffs[index].failed(
+          at: times[index], fraction: randoms[index].fraction())
+      }
+      let distance = max(times[0], times[1]) - min(times[0], times[1])
+      inStep += distance < .milliseconds(100) ? 1 : 0
+    }
+    #expect(inStep < 10, "seed \(seed)")
+  }
+
   @Test func `two clients do not come back at the same times`() {
     var first = Backoff()
     var second = Backoff()

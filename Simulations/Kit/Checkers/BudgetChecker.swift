@@ -2,9 +2,9 @@ import Nostr
 
 /// I8: attempts to connect, open connections and what waits to be read stay within their bounds.
 package final class BudgetChecker {
-  /// Full jitter from one second on, and a try at once when the network changes: more than this in
-  /// a minute is a storm.
-  private static let attemptsAMinuteMax = 40
+  /// Five at once, one in 25 seconds after these, and a try when the network changes: more than this
+  /// in a minute is a storm.
+  private static let attemptsAMinuteMax = 12
   private static let framesWaitingMax = 5000
 
   private let device: Device

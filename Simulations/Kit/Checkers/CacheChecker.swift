@@ -35,6 +35,6 @@ package enum CacheChecker {
 
   package final class Comparison: @unchecked Sendable {
     // Unchecked: as for the world it is in.
-    package fileprivate(set) var isDone = false
+    package internal(set) var isDone = false
   }
 }

@@ -63,6 +63,10 @@ package final class CoverageChecker {
     } catch {
       return world.fail(.safety, "\(device.name) proves a scope that is no filter: \(claim.scope)")
     }
+    // Neighbours are told as one under the earlier of their times.
+    world.check(
+      claim.interval.to <= claim.interval.provedAt + CoverageMap.joinSeconds,
+      "\(device.name) proves what was still to come: \(claim.interval.to) of \(claim.scope)")
     filter.since = claim.interval.from
     filter.until = claim.interval.to
     // The claim was made after the last look at which it was not there; what it says of its own

@@ -33,7 +33,13 @@ package final class LogChecker {
       while true {
         let entries = try reader.entries(after: head, limit: 5000)
         if entries.isEmpty { return }
-        for entry in entries { check(entry) }
+        for entry in entries {
+          check(entry)
+          guard case .event(let logged) = entry.body else { continue }
+          world.check(
+            try reader.sequence(of: logged.event.id) == entry.sequence,
+            "\(device.name) tells of entry \(entry.sequence.number), which its file does not have")
+        }
       }
     } catch {
       guard !life.disk.isDead, !life.disk.failsWrites else { return }
@@ -59,7 +65,7 @@ package final class LogChecker {
         "\(device.name) holds \(event.id.hex.prefix(8)), which nobody wrote there")
     }
     world.check(
-      device.relays.contains { $0.url == source && $0.hasSaid(event.id) },
+      device.relays.contains { $0.url == source && $0.hasSaid(event) },
       "\(device.name) holds \(event.id.hex.prefix(8)) of \(source), which never had it")
   }
 

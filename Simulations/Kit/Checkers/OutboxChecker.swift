@@ -23,6 +23,7 @@ package final class OutboxChecker {
         if delivery.state == .sent, sentSeen.insert(delivery.eventID).inserted {
           checkSent(delivery)
         }
+        if delivery.state == .refused { checkRefused(delivery) }
       }
     } catch {
       guard !life.disk.isDead, !life.disk.failsWrites else { return }
@@ -34,6 +35,20 @@ package final class OutboxChecker {
     world.check(
       device.relays.contains { $0.url == delivery.relay && $0.hasSaid(delivery.eventID) },
       "\(device.name) calls message \(delivery.message) sent, and \(delivery.relay) never took it")
+  }
+
+  /// Only a relay's lasting no, or one that was said again and again, ends a message.
+  private func checkRefused(_ delivery: Delivery) {
+    let limits = device.settings.limits
+    let isPassing =
+      switch delivery.reason.map({ RefusalClass($0) }) {
+      case .rateLimited, .authRequired, .timedOut, .duplicate: true
+      case .error: delivery.attempts < limits.errorAttemptsMax
+      default: false
+      }
+    world.check(
+      !isPassing,
+      "\(device.name) gives message \(delivery.message) up over \(delivery.reason ?? "nothing")")
   }
 
   /// What is not settled yet, with the reason of each.
@@ -74,6 +89,7 @@ package final class OutboxChecker {
     for text in device.memory.attempted.sorted() where counts[text, default: 0] > 1 {
       world.fail(.safety, "\(home.name) has the message \(text) \(counts[text] ?? 0) times")
     }
+    checkOrder(at: home, reader)
     let deliveries = (try? reader.deliveries(includingSent: false)) ?? []
     let explained = OutboxChecker.explained(deliveries)
     for written in device.memory.written
@@ -85,6 +101,26 @@ package final class OutboxChecker {
         \(device.name) calls the message \(written.text) \(state ?? "nothing"), and \(home.name) \
         never took it
         """)
+    }
+  }
+
+  /// The messages of a group reach the relay in the order in which they were written, but for those
+  /// that it refused once and those that waited for another.
+  private func checkOrder(at home: SimulatedRelay, _ reader: LogReader) {
+    var places: [EventID: Int] = [:]
+    for (place, event) in home.accepted.enumerated() { places[event.id] = place }
+    var last: [Text: (message: MessageID, place: Int)] = [:]
+    let deliveries = (try? reader.deliveries(includingSent: true)) ?? []
+    for delivery in deliveries.sorted(by: { $0.message < $1.message }) {
+      guard delivery.state == .sent, delivery.waitsFor == nil, let group = delivery.group,
+        let place = places[delivery.eventID]
+      else { continue }
+      if let before = last[group] {
+        world.check(
+          before.place < place,
+          "\(home.name) has message \(delivery.message) of \(device.name) before \(before.message)")
+      }
+      last[group] = (delivery.message, place)
     }
   }
 }

@@ -6,19 +6,32 @@ import SyncEngine
 /// What a person does with the program.
 extension Device {
   /// Writes a message, and remembers it once the program has taken it.
-  ///
-  /// - Parameter again: Whether it is written once more where the program could not say that it had
-  ///   taken it, as people do; the token keeps it one message.
   package func write(
     _ text: Text, in group: Text, kind: EventKind = .message, replyingTo parent: EventID? = nil
   ) {
     guard let life, let engine = life.engine else { return }
-    memory.attempts(text)
     var tags: [[Text]] = [["h", group]]
     if let parent { tags.append(["e", Text(parent.hex)]) }
     let draft = EventDraft(
       createdAt: clock.now(), kind: kind, tags: Tags(tags), content: text)
     world.note("\(name) writes \(text)")
+    give(draft, text, to: engine, life)
+  }
+
+  /// Writes once more what the program could not say that it had taken, as people do after a crash;
+  /// the token keeps it one message.
+  func writeAgain() {
+    guard let life, let engine = life.engine else { return }
+    for (text, draft) in memory.unanswered.sorted(by: { $0.key < $1.key }) {
+      world.note("\(name) writes \(text) again")
+      give(draft, text, to: engine, life)
+    }
+  }
+
+  private func give(
+    _ draft: EventDraft, _ text: Text, to engine: Engine, _ life: DeviceLife
+  ) {
+    memory.attempts(text, draft)
     world.spawn { [self] in
       do throws(EngineError) {
         let message = try await engine.publish(draft, token: text)

@@ -31,6 +31,7 @@ package final class Device: @unchecked Sendable {
   package internal(set) var settings: Settings
   package private(set) var life: DeviceLife?
   package private(set) var livesCount = 0
+  private var syncsBefore = 0
   /// What the next life finds on its disk.
   private var contents: [String: [UInt8]] = [:]
   /// A copy of the cache's folder that the next life finds; nil: none.
@@ -57,6 +58,9 @@ package final class Device: @unchecked Sendable {
   }
 
   package var isRunning: Bool { life != nil }
+
+  /// How often its disk was told to make sure, in all lives.
+  var syncs: Int { syncsBefore + (life?.disk.syncs ?? 0) }
 
   /// The engine, once it is there.
   package var engine: Engine? { life?.engine }
@@ -135,7 +139,8 @@ package final class Device: @unchecked Sendable {
       options: options2, executor: life.desk, verifier: world.verdicts.verifier)
     life.engine = engine
     await engine.start()
-    if life.isDead { await life.finish() }
+    if life.isDead { return await life.finish() }
+    writeAgain()
   }
 
   private var signer: LocalSigner { LocalSigner(key, entropy: NoEntropy()) }
@@ -143,7 +148,7 @@ package final class Device: @unchecked Sendable {
   private func startFailed(_ life: DeviceLife, _ error: StoreError) {
     guard self.life === life, !life.isDead else { return }
     // A disk that fails on purpose fails the start too; any other reason breaks a promise.
-    if life.disk.isDead || life.disk.failsWrites || life.disk.failsSyncs || life.disk.isFull {
+    if life.disk.isDead || life.disk.isFaulty {
       return world.note("\(name) cannot start: \(error)")
     }
     world.fail(.safety, "\(name) cannot start on what a crash left: \(error)")
@@ -161,6 +166,7 @@ package final class Device: @unchecked Sendable {
   /// Ends the program between two steps.
   package func crash(_ end: End) {
     guard let life else { return }
+    syncsBefore += life.disk.syncs
     world.note("\(name) \(end == .kill ? "is killed" : "loses its power")")
     contents = end == .kill ? life.disk.kill() : life.disk.cutPower()
     let kept = ScratchFolder.make()

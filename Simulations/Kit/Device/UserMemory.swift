@@ -15,9 +15,16 @@ package final class UserMemory: @unchecked Sendable {
   /// What was given to the program, whether or not it could still say that it had taken it.
   package private(set) var attempted: Set<Text> = []
 
-  func attempts(_ text: Text) { attempted.insert(text) }
+  /// What the program could not say that it had taken, as it was given.
+  package private(set) var unanswered: [Text: EventDraft] = [:]
+
+  func attempts(_ text: Text, _ draft: EventDraft) {
+    attempted.insert(text)
+    unanswered[text] = draft
+  }
 
   func wrote(_ text: Text, _ message: MessageID, _ event: EventID) {
+    unanswered[text] = nil
     written.append(Written(text: text, message: message, event: event))
   }
 }

@@ -14,8 +14,10 @@ package final class VirtualDisk {
   private var bytesMax: Int?
   package private(set) var isDead = false
   /// Every sync fails, and what it was for is not safe.
-  package var failsSyncs = false
-  package var failsWrites = false
+  package var failsSyncs = false { didSet { wasFaulty = wasFaulty || failsSyncs } }
+  package var failsWrites = false { didSet { wasFaulty = wasFaulty || failsWrites } }
+  /// Whether it ever failed while there was power.
+  private(set) var wasFaulty = false
   package private(set) var writes = 0
   package private(set) var syncs = 0
   /// What was there at the moment at which the power went.
@@ -32,8 +34,14 @@ package final class VirtualDisk {
 
   var isFull: Bool { bytesMax != nil }
 
+  /// Whether it fails now, in one way or another.
+  var isFaulty: Bool { failsSyncs || failsWrites || isFull }
+
   /// The disk takes so much more and is full then; nil: it has room again.
-  package func setRoom(_ bytes: Int?) { bytesMax = bytes.map { self.bytes + $0 } }
+  package func setRoom(_ bytes: Int?) {
+    bytesMax = bytes.map { self.bytes + $0 }
+    wasFaulty = wasFaulty || bytes != nil
+  }
 
   /// Ends the power at the write after so many others.
   package func cutPower(afterWrites count: Int) { writesLeft = count }

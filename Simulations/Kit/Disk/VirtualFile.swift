@@ -13,6 +13,9 @@ final class VirtualFile {
   private var syncedCount: Int
   /// The synced content of each page that was changed since, by its number.
   private var before: [Int: [UInt8]] = [:]
+  /// What was synced before the file was cut short, where that is not safe yet: a cut reaches the disk
+  /// as a whole or not at all.
+  private var uncut: [UInt8]?
   /// Shared memory of the connections to it, which no crash survives.
   private var regions: [UnsafeMutableRawPointer] = []
   var locks = FileLocks()
@@ -43,12 +46,28 @@ final class VirtualFile {
 
   func truncate(to count: Int) {
     guard count < bytes.count else { return }
-    keepPages(from: count, to: bytes.count)
+    uncut = uncut ?? synced
+    for page in before.keys {
+      let left = max(0, count - page * VirtualFile.pageBytes)
+      if let old = before[page], old.count > left { before[page] = Array(old[..<left]) }
+    }
+    syncedCount = min(syncedCount, count)
     bytes.removeLast(bytes.count - count)
+  }
+
+  private var synced: [UInt8] {
+    var result = Array(bytes.prefix(syncedCount))
+    result += repeatElement(0, count: syncedCount - result.count)
+    for (page, old) in before {
+      let from = page * VirtualFile.pageBytes
+      result.replaceSubrange(from..<from + old.count, with: old)
+    }
+    return result
   }
 
   func sync() {
     before.removeAll(keepingCapacity: true)
+    uncut = nil
     syncedCount = bytes.count
   }
 
@@ -65,6 +84,7 @@ final class VirtualFile {
 
   /// What is there after the power was cut: of each sector that was not synced, the old or the new.
   func afterPowerCut(_ random: inout SplitMix64) -> [UInt8] {
+    if let uncut, random.chance(30) { return uncut }
     let sector = VirtualFile.sectorBytes
     // Sometimes all of it was still on its way, sometimes hardly anything.
     let oldPercent = random.element(of: [10, 50, 90])

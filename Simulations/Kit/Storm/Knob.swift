@@ -28,6 +28,7 @@ package enum Knob: String, CaseIterable, Sendable, Comparable {
   case troubles
   case lateEvery = "late-every"
   case deletionPercent = "deletion-percent"
+  case versionPercent = "version-percent"
   case densePercent = "dense-percent"
   case replicaLag = "replica-lag"
   // What befalls computers.
@@ -73,7 +74,8 @@ package enum Knob: String, CaseIterable, Sendable, Comparable {
     case .groups: 1000
     case .history, .writes, .others: 100_000
     case .silentPercent, .oneWayPercent, .refusedPercent, .relayForgetsPercent, .deletionPercent,
-      .densePercent, .powerPercent, .cutInWritePercent, .cacheDamagePercent, .replyPercent:
+      .densePercent, .versionPercent, .powerPercent, .cutInWritePercent, .cacheDamagePercent,
+      .replyPercent:
       100
     case .negentropy: 7
     case .authentication: 2
@@ -114,6 +116,9 @@ package struct Recipe: Sendable, Hashable {
   package var changes: [(knob: Knob, value: Int)] {
     values.sorted { $0.key < $1.key }.map { (knob: $0.key, value: $0.value) }
   }
+
+  /// Whether nothing is to go wrong.
+  var isCalm: Bool { !values.keys.contains { $0.isFault } }
 
   func seconds(_ knob: Knob) -> Duration? {
     self[knob] > 0 ? .seconds(self[knob]) : nil

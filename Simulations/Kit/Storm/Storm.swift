@@ -17,12 +17,17 @@ package final class Storm: @unchecked Sendable {
   private(set) var devices: [Device] = []
   private(set) var watches: [DeviceWatch] = []
   private let secrets: SecretChecker
+  private var herd: HerdChecker?
   var plan = FaultPlan.none
   private(set) var isHealed = false
+  /// Whether people start their programs anew once all is well.
+  private var isAided = true
   private var lookedAt = Duration.zero
 
-  /// In which time a healed world comes to rest.
+  /// In which time a healed world comes to rest where every program is started anew.
   private static let restMax = Duration.seconds(3600)
+  /// The same where it just goes on: the last week is read again every six hours.
+  private static let restUnaidedMax = Duration.seconds(7 * 3600)
   private static let lookEvery = Duration.seconds(60)
 
   package init(_ recipe: Recipe, in world: World) {
@@ -36,7 +41,8 @@ package final class Storm: @unchecked Sendable {
     for number in 0..<recipe[.devices] {
       devices.append(device(number, of: people[number % people.count], &random))
     }
-    watches = devices.map { DeviceWatch($0) }
+    watches = devices.map { DeviceWatch($0, groups: community.groups.count) }
+    herd = HerdChecker(devices, in: world)
   }
 
   private func device(_ number: Int, of person: String, _ random: inout SplitMix64) -> Device {
@@ -64,7 +70,12 @@ package final class Storm: @unchecked Sendable {
   package func run() {
     world.watch = { [unowned self] in look() }
     world.onFrame = { [unowned self] name, frame in
-      if secrets.isFound(in: frame) { world.fail(.safety, "\(name) sends a secret key") }
+      if secrets.isFound(in: frame) {
+        world.fail(.safety, "\(name) sends a secret key", file: "SecretChecker")
+      }
+      for watch in watches where name.hasPrefix(watch.linkPrefix) {
+        watch.wire.look(at: frame, on: name)
+      }
     }
     for device in devices { device.start() }
     StormScript(self).schedule()
@@ -72,6 +83,7 @@ package final class Storm: @unchecked Sendable {
     guard world.failure == nil else { return dispose() }
     heal()
     settle()
+    probe()
     judge()
     dispose()
   }
@@ -83,15 +95,22 @@ package final class Storm: @unchecked Sendable {
     world.note("healed")
     plan = .none
     community.heal()
+    var random = world.generator("healing")
+    isAided = random.chance(50)
     for device in devices {
+      let clockWasWrong = device.clock.offset != 0
       device.clock.offset = 0
+      let wasFaulty = device.life?.disk.wasFaulty ?? true
       if let disk = device.life?.disk {
         disk.failsSyncs = false
         disk.failsWrites = false
         disk.setRoom(nil)
       }
-      // A store that has failed stays so until the program is started again, and a start proves
-      // everything anew.
+      // A store that has failed stays so until the program is started again.
+      guard isAided || wasFaulty else {
+        if clockWasWrong { device.wakes() }
+        continue
+      }
       device.crash(.kill)
       device.start()
     }
@@ -99,7 +118,8 @@ package final class Storm: @unchecked Sendable {
 
   private func settle() {
     world.run(
-      for: Storm.restMax, until: { isAtRest },
+      for: isAided ? Storm.restMax : Storm.restUnaidedMax,
+      every: .seconds(isAided ? 1 : 20), until: { isAtRest },
       otherwise: zip(devices, watches).map { device, watch in
         let lacking = ConvergenceChecker.lacking(device, watch.log, groups: community.groups)
         return """
@@ -116,13 +136,36 @@ package final class Storm: @unchecked Sendable {
     }
   }
 
+  /// What is written now reaches everybody at once: their feeds are live, and not only their copies
+  /// complete.
+  private func probe() {
+    guard world.failure == nil else { return }
+    world.run(until: world.now + .seconds(60))
+    let number = community.home.accepted.count
+    community.somebodyWrites(isLate: false)
+    let written = community.home.accepted.dropFirst(number).filter { $0.group != nil }.map(\.id)
+    world.run(
+      for: .seconds(60),
+      until: {
+        watches.allSatisfy { watch in
+          watch.look()
+          return written.allSatisfy { watch.log.held.contains($0) }
+        }
+      }, otherwise: "what is written now does not arrive")
+  }
+
   private func judge() {
     guard world.failure == nil else { return }
     for watch in watches {
       watch.look()
       watch.outbox.judge()
     }
-    let comparisons = devices.map { CacheChecker.compare($0) }
+    if recipe.isCalm {
+      for watch in watches { CalmChecker(device: watch.wire.device, wire: watch.wire).judge() }
+    }
+    let comparisons =
+      devices.map { CacheChecker.compare($0) }
+      + devices.map { AnswerChecker.compare($0, groups: community.groups) }
     world.run(
       for: .seconds(600), until: { comparisons.allSatisfy(\.isDone) },
       otherwise: "a cache does not answer")
@@ -144,6 +187,7 @@ package final class Storm: @unchecked Sendable {
     guard world.now >= lookedAt + Storm.lookEvery else { return }
     lookedAt = world.now
     for watch in watches { watch.look() }
+    herd?.look()
   }
 
   /// The lines as the recipe has them.
@@ -168,8 +212,13 @@ final class DeviceWatch {
   let coverage: CoverageChecker
   let outbox: OutboxChecker
   let budget: BudgetChecker
+  let wire: WireChecker
+  /// How the names of the device's lines begin.
+  let linkPrefix: String
 
-  init(_ device: Device) {
+  init(_ device: Device, groups: Int) {
+    linkPrefix = "\(device.name)."
+    wire = WireChecker(device, groups: groups)
     log = LogChecker(device)
     coverage = CoverageChecker(device, log: log)
     outbox = OutboxChecker(device)

@@ -13,6 +13,7 @@ final class StormCommunity {
   private var random: SplitMix64
   private var messageNext = 0
   private var deletable: [Event] = []
+  private var profileDate: Timestamp?
 
   var home: SimulatedRelay { relays[0] }
 
@@ -119,6 +120,7 @@ final class StormCommunity {
     let group = groups[random.number(in: 0..<groups.count)]
     let event = message("other \(messageNext)", in: group, at: world.wall - age, by: author)
     if isLate { world.count(fault: "late-arrival") }
+    if random.chance(recipe[.versionPercent]) { changeProfile(by: author) }
     guard random.chance(recipe[.deletionPercent]) else {
       deletable.append(event)
       return home.receive(event)
@@ -128,9 +130,20 @@ final class StormCommunity {
       EventDraft(
         createdAt: world.wall, kind: .deletion,
         tags: Tags([["h", group], ["e", Text(target.id.hex)]]), content: ""),
-      with: author)
+      // What somebody else wants deleted stays.
+      with: random.chance(25) ? SimulationKeys.key("stranger") : author)
     world.count(fault: "deletion")
     home.receive(deletion)
+    home.receive(event)
+  }
+
+  /// A new version of a profile, often in the second of the last one, where the lower id wins.
+  private func changeProfile(by author: SecretKey) {
+    if !random.chance(60) || profileDate == nil { profileDate = world.wall }
+    let event = SimulationKeys.sign(
+      EventDraft(
+        createdAt: profileDate ?? world.wall, kind: .profile, tags: Tags([[Text]]()),
+        content: Text("{\"name\":\"version \(messageNext)\"}")), with: author)
     home.receive(event)
   }
 

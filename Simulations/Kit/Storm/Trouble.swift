@@ -9,6 +9,7 @@ package enum Trouble: Int, CaseIterable, Sendable {
   case foreignEvents, unaskedEvents, swappedContent
   case shortPages, challengesAgain, deaf, silentToBadRequests
   case duplicatesRefused
+  case tampered, backdated
 
   /// The ones that a recipe's number stands for, one bit each.
   static func list(_ bits: Int) -> [Trouble] {
@@ -50,6 +51,8 @@ package enum Trouble: Int, CaseIterable, Sendable {
     case .deaf: rules.reading.fanOut = .none
     case .silentToBadRequests: rules.answers.toBadRequest = .silence
     case .duplicatesRefused: rules.writing.duplicates = .refused
+    case .tampered: rules.answers.lies.insert(.tampered)
+    case .backdated: rules.answers.lies.insert(.backdated)
     }
   }
 }

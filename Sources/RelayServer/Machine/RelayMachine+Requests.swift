@@ -189,7 +189,11 @@ extension RelayMachine {
     let end = RelayMessage.eose(subscription, hints: hints)
     if rules.answers.endOfStored == .early { send(end, to: id) }
     tellLies(subscription, events, to: id)
-    for event in events { send(.event(subscription, event), to: id) }
+    let falsified =
+      rules.answers.lies.isEmpty ? nil : events.indices.dropFirst(events.count / 2).first
+    for (index, event) in events.enumerated() {
+      send(.event(subscription, index == falsified ? falsify(event) : event), to: id)
+    }
     switch rules.answers.endOfStored {
     case .prompt: send(end, to: id)
     case .never, .early: break
@@ -200,6 +204,14 @@ extension RelayMachine {
     }
   }
 
+  private func falsify(_ event: Event) -> Event {
+    if rules.answers.lies.contains(.tampered) {
+      return event.with(event.createdAt, "changed by the relay")
+    }
+    guard rules.answers.lies.contains(.backdated) else { return event }
+    return event.with(event.createdAt - 200_000, event.content)
+  }
+
   private mutating func tellLies(
     _ subscription: SubscriptionID, _ events: [Event], to id: ConnectionID
   ) {
@@ -208,7 +220,7 @@ extension RelayMachine {
       send(.event("never-opened", event), to: id)
     }
     if rules.answers.lies.contains(.swappedContent) {
-      send(.event(subscription, event.withContent("swapped by the relay")), to: id)
+      send(.event(subscription, event.with(event.createdAt, "swapped by the relay")), to: id)
     }
     guard rules.answers.lies.contains(.unasked), let signer = identity.signer else { return }
     let draft = EventDraft(
@@ -220,10 +232,10 @@ extension RelayMachine {
 }
 
 extension Event {
-  /// The same id and signature over other content: what a lying relay would send.
-  fileprivate func withContent(_ content: Text) -> Event {
+  /// The same id and signature over something else: what a lying relay would send.
+  fileprivate func with(_ date: Timestamp, _ content: Text) -> Event {
     Event(
-      id: id, pubkey: pubkey, createdAt: createdAt, kind: kind, tags: tags, content: content,
+      id: id, pubkey: pubkey, createdAt: date, kind: kind, tags: tags, content: content,
       sig: sig)
   }
 }

@@ -310,5 +310,9 @@ package struct AnswerRules: Sendable, Hashable {
     case unasked
     /// Content swapped under a valid id and signature.
     case swappedContent
+    /// One event of a page comes with other content in place of its own.
+    case tampered
+    /// One event of a page comes with a date long before its own, and not with its own.
+    case backdated
   }
 }
