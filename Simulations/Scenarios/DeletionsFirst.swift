@@ -11,6 +11,8 @@ package struct DeletionsFirst: StormScenario {
   package func recipe(_ random: inout SplitMix64) -> Recipe {
     var recipe = Recipe.standing
     recipe[.versionPercent] = 40
+    recipe[.offlineEvery] = random.number(in: 100..<600)
+    recipe[.offlineMax] = 300
     recipe[.deletionPercent] = random.number(in: 30..<90)
     recipe[.lateEvery] = random.number(in: 30..<300)
     recipe[.relays] = 2

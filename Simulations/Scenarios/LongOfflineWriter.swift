@@ -20,6 +20,11 @@ package struct LongOfflineWriter: StormScenario {
     recipe[.replyPercent] = 40
     recipe[.dateWindow] = random.chance(70) ? 900 : 0
     recipe[.buzz] = random.number(in: 0..<2)
+    // What others wrote while nobody could connect reaches further back than is read again anyway.
+    if random.chance(60) {
+      recipe[.relayRestartEvery] = 4000
+      recipe[.relayDownMax] = 9000
+    }
     recipe[.crashEvery] = random.chance(50) ? random.number(in: 600..<4000) : 0
     return recipe
   }

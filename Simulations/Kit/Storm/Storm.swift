@@ -28,6 +28,7 @@ package final class Storm: @unchecked Sendable {
   private static let restMax = Duration.seconds(3600)
   /// The same where it just goes on: the last week is read again every six hours.
   private static let restUnaidedMax = Duration.seconds(7 * 3600)
+  private static let groupsLiveMax = 10
   private static let lookEvery = Duration.seconds(60)
 
   package init(_ recipe: Recipe, in world: World) {
@@ -139,7 +140,8 @@ package final class Storm: @unchecked Sendable {
   /// What is written now reaches everybody at once: their feeds are live, and not only their copies
   /// complete.
   private func probe() {
-    guard world.failure == nil else { return }
+    // Where there are more groups than a relay keeps feeds open, they take turns.
+    guard world.failure == nil, community.groups.count <= Storm.groupsLiveMax else { return }
     world.run(until: world.now + .seconds(60))
     let number = community.home.accepted.count
     community.somebodyWrites(isLate: false)

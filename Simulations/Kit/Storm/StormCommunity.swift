@@ -133,8 +133,12 @@ final class StormCommunity {
       // What somebody else wants deleted stays.
       with: random.chance(25) ? SimulationKeys.key("stranger") : author)
     world.count(fault: "deletion")
+    // A relay takes nothing that was deleted before it came; but another may serve it still, to
+    // somebody who has heard of the deletion first.
+    let isFirst = random.chance(50)
+    if !isFirst { home.receive(event) }
     home.receive(deletion)
-    home.receive(event)
+    if isFirst { home.receive(event) }
   }
 
   /// A new version of a profile, often in the second of the last one, where the lower id wins.
