@@ -22,7 +22,7 @@ struct CalmChecker {
     expect(wire.submitted, atMost: written, "EVENT frames for \(written) messages")
     let requests = (30 + 8 * groups) * starts + (1 + groups) * minutes / 2
     expect(wire.frames - wire.submitted, atMost: requests * relays, "frames besides")
-    expect(syncs, atMost: 10 * written + 30 * starts + minutes, "syncs")
+    expect(syncs, atMost: 4 * written + 60 * starts + 6 * minutes, "syncs")
   }
 
   private func expect(_ count: Int, atMost most: Int, _ what: String) {
