@@ -47,14 +47,44 @@ public enum KeyFileError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
+extension KeyFileError {
+  fileprivate init(_ error: NIP49Error, _ path: String) {
+    self =
+      switch error {
+      case .doesNotDecrypt: .doesNotDecrypt(path: path)
+      case .malformed: .malformed(path: path)
+      case .version, .rounds, .memory: .cannotDecrypt(path: path, error)
+      }
+  }
+}
+
 /// The file of one identity: a single line, `nsec1…` or `ncryptsec1…` (NIP-49), that only its owner
 /// may reach.
 public enum KeyFile {
-  /// Whether opening the key takes a passphrase.
+  /// Whether opening the key takes a passphrase; looks at its form as far as that goes without one.
   public static func isEncrypted(path: String) throws(KeyFileError) -> Bool {
     var line = try read(path)
     defer { wipe(&line) }
-    return line.starts(with: NIP49.prefix.utf8)
+    guard line.starts(with: NIP49.prefix.utf8) else {
+      _ = try plainKey(line, path)
+      return false
+    }
+    do throws(NIP49Error) {
+      _ = try NIP49.parts(String(decoding: line, as: UTF8.self))
+      return true
+    } catch {
+      throw KeyFileError(error, path)
+    }
+  }
+
+  private static func plainKey(
+    _ line: [UInt8], _ path: String
+  ) throws(KeyFileError) -> SecretKey {
+    do throws(KeyError) {
+      return try SecretKey(nsec: String(decoding: line, as: UTF8.self))
+    } catch {
+      throw .malformed(path: path)
+    }
   }
 
   /// - Parameter passphrase: In Unicode form NFKC; not looked at where the key is not encrypted.
@@ -64,22 +94,12 @@ public enum KeyFile {
   ) throws(KeyFileError) -> SecretKey {
     var line = try read(path)
     defer { wipe(&line) }
-    guard line.starts(with: NIP49.prefix.utf8) else {
-      do throws(KeyError) {
-        return try SecretKey(nsec: String(decoding: line, as: UTF8.self))
-      } catch {
-        throw .malformed(path: path)
-      }
-    }
+    guard line.starts(with: NIP49.prefix.utf8) else { return try plainKey(line, path) }
     guard let passphrase else { throw .needsPassphrase(path: path) }
     do throws(NIP49Error) {
       return try NIP49.decrypt(String(decoding: line, as: UTF8.self), passphrase: passphrase)
     } catch {
-      switch error {
-      case .doesNotDecrypt: throw .doesNotDecrypt(path: path)
-      case .malformed: throw .malformed(path: path)
-      case .version, .rounds, .memory: throw .cannotDecrypt(path: path, error)
-      }
+      throw KeyFileError(error, path)
     }
   }
 

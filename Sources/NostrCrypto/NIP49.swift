@@ -58,10 +58,7 @@ public enum NIP49 {
   public static func decrypt(
     _ text: some StringProtocol, passphrase: [UInt8]
   ) throws(NIP49Error) -> SecretKey {
-    let bytes = try decode(text)
-    guard let first = bytes.first else { throw .malformed }
-    guard first == version else { throw .version(first) }
-    guard bytes.count == 91 else { throw .malformed }
+    let bytes = try parts(text)
     let salt = Array(bytes[2..<18])
     let nonce = Array(bytes[18..<42])
     let symmetric = try symmetricKey(passphrase, salt: salt, logN: bytes[1])
@@ -74,6 +71,15 @@ public enum NIP49 {
       // The tag was right, so somebody encrypted 32 bytes that are no key.
       throw .malformed
     }
+  }
+
+  /// The bytes of a text that can be tried with a passphrase.
+  static func parts(_ text: some StringProtocol) throws(NIP49Error) -> [UInt8] {
+    let bytes = try decode(text)
+    guard let first = bytes.first else { throw .malformed }
+    guard first == version else { throw .version(first) }
+    guard bytes.count == 91 else { throw .malformed }
+    return bytes
   }
 
   static let prefix = "ncryptsec"

@@ -11,6 +11,38 @@ import Testing
     #expect(try skep.shell("exec timeout 20 \"$0\" verify - <&-").code == 74)
   }
 
+  @Test(arguments: [["verify", "-", "--json"], ["import", "-", "--json"], ["chat", "--offline"]])
+  func `half a line before a stop is no line`(arguments: [String]) throws {
+    let skep = try SkepProcess()
+    _ = try skep.run("key", "new")
+    _ = try skep.run("import", "-", stdin: Vectors.goodLine())
+    let path = skep.scratch.path + "/pipe"
+    #expect(mkfifo(path, 0o600) == 0)
+    // Opened for both, so that neither side waits for the other and the reader sees no end.
+    let pipe = open(path, O_RDWR | O_CLOEXEC)
+    defer { close(pipe) }
+    let running = try skep.start(
+      [
+        "-c", "exec timeout 60 \"$0\" \(arguments.joined(separator: " ")) < '\(path)'",
+        SkepProcess.binary,
+      ],
+      program: "/bin/sh")
+    let half = Array("/open garden\nhalf a line".utf8)
+    let given = arguments[0] == "chat" ? half : Array((try Vectors.goodLine() + "\n{\"half").utf8)
+    #expect(write(pipe, given, given.count) == given.count)
+    var waiting: Int32 = 1
+    while running.process.isRunning, waiting > 0 {
+      #expect(ioctl(pipe, UInt(FIONREAD), &waiting) == 0)
+      sched_yield()
+    }
+    running.process.terminate()
+    let outcome = try running.finish()
+    #expect(outcome.code == 143)
+    #expect(!outcome.text.contains("half"))
+    #expect(!outcome.text.contains(#""verdict":"rejected""#))
+    #expect(try !skep.run("outbox", "list", "--all", "--json").text.contains("half"))
+  }
+
   @Test func `a closed stdout is an error of the disk, and a closed stderr none`() throws {
     let skep = try SkepProcess()
     #expect(try skep.shell("exec timeout 20 \"$0\" --help >&-").code == 74)

@@ -84,6 +84,15 @@ import Testing
     #expect(!String(decoding: bytes, as: UTF8.self).contains("nsec1v"))
   }
 
+  @Test(arguments: ["garbage", "", "nsec1qqqq", "ncryptsec1qqqq", "npub1garbage"])
+  func `what is no key is not called one, encrypted or not`(text: String) throws {
+    let folder = try Folder()
+    try folder.write(text, mode: 0o600)
+    #expect(throws: KeyFileError.malformed(path: folder.file)) {
+      try KeyFile.isEncrypted(path: folder.file)
+    }
+  }
+
   @Test(arguments: [0o640, 0o604, 0o644, 0o660, 0o601, 0o777])
   func `a file that others may reach is refused`(mode: Int) throws {
     let folder = try Folder()

@@ -54,15 +54,29 @@ import Testing
     #expect(second.machine.identity.selfKey == first.machine.identity.selfKey)
   }
 
+  @Test func `a journal has one relay at a time`() throws {
+    let path = FileManager.default.temporaryDirectory.appending(path: "journal-\(UUID())").path()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let event = Bench.event(by: "ann", 1, [], "kept")
+    do {
+      let (journal, _) = try EventJournal.open(path: path)
+      #expect(throws: JournalError.inUse(path: path)) { try EventJournal.open(path: path) }
+      try journal.append(event)
+    }
+    #expect(try EventJournal.open(path: path).1 == [event])
+  }
+
   @Test func `a line torn by a crash is cut off, and a damaged one is named`() throws {
     let path = FileManager.default.temporaryDirectory.appending(path: "journal-\(UUID())").path()
     defer { try? FileManager.default.removeItem(atPath: path) }
     let events = (0..<3).map { Bench.event(by: "ann", 1, [], "\($0)") }
     let whole: [UInt8] = events.flatMap { (event: Event) -> [UInt8] in event.json() + [0x0a] }
     try Data(whole.dropLast(20)).write(to: URL(filePath: path))
-    let (journal, read) = try EventJournal.open(path: path)
-    #expect(read == Array(events.prefix(2)))
-    try journal.append(events[2])
+    do {
+      let (journal, read) = try EventJournal.open(path: path)
+      #expect(read == Array(events.prefix(2)))
+      try journal.append(events[2])
+    }
     #expect(try EventJournal.open(path: path).1 == events)
     try Data(Array("{}\n".utf8) + whole).write(to: URL(filePath: path))
     #expect(throws: JournalError.damaged(path: path, line: 1, reason: "shape")) {

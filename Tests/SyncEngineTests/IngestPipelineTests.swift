@@ -55,8 +55,8 @@ import Testing
     let store = try await bench.open()
     let lines = try Author().lines(0..<120)
     var limits = IngestLimits()
-    limits.blockBytes = 2000
-    limits.queuedBytesMax = 4000
+    limits.blockWeight = 4000
+    limits.queuedWeightMax = 8000
     limits.batchEvents = 20
     limits.cacheLag = 10
     let progress = try await bench.pipeline(store, limits).run(Chunks(lines, size: size))
@@ -95,6 +95,43 @@ import Testing
     await store.close()
   }
 
+  @Test func `a stopped input is no end of a line`() async throws {
+    let bench = try StoreBench()
+    let store = try await bench.open()
+    let cut = Array(try Author().lines(0..<20).dropLast(30))
+    let counted = Lock(IngestProgress())
+    await #expect(throws: IngestError.cancelled) {
+      _ = try await bench.pipeline(store).run(
+        Chunks(cut, failure: .stopped),
+        observer: IngestObserver(progress: { progress in counted.withLock { $0 = progress } }))
+    }
+    #expect(counted.withLock { $0.rejected } == [:])
+    #expect(try store.reader.rejects(limit: 9) == [])
+    await store.close()
+  }
+
+  // A line of two bytes costs far more than two bytes once it is told of.
+  @Test func `many short lines are held in few at a time`() async throws {
+    let bench = try StoreBench()
+    let store = try await bench.open()
+    var limits = IngestLimits()
+    limits.stepBytes = 1000
+    limits.blockWeight = 40_000
+    limits.queuedWeightMax = 80_000
+    let steps = Lock([0])
+    let progress = try await bench.pipeline(store, limits).run(
+      Chunks(Array(repeating: [0x7b, 0x7d, 0x0a], count: 20_000).flatMap(\.self), size: 60_000),
+      observer: IngestObserver(progress: { progress in
+        steps.withLock { $0.append(progress.lines) }
+      }))
+    #expect(progress.rejected == ["shape": 20_000])
+    // A full queue, the block that comes on top of it, and the step that filled that.
+    let linesMax = (80_000 + 40_000) / 128 + 1000 / 3
+    let counts = steps.withLock { $0 }
+    #expect(zip(counts, counts.dropFirst()).allSatisfy { $1 - $0 <= linesMax })
+    await store.close()
+  }
+
   @Test func `what came before the input failed is kept`() async throws {
     let bench = try StoreBench()
     let store = try await bench.open()
@@ -114,7 +151,7 @@ import Testing
     var options = LogOptions()
     options.pagesMax = 60
     var limits = IngestLimits()
-    limits.blockBytes = 4000
+    limits.blockWeight = 4000
     limits.batchEvents = 1
     let author = Author()
     let lines = try (0..<100).flatMap { number -> [UInt8] in

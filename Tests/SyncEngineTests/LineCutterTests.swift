@@ -16,7 +16,7 @@ import Testing
     }
     let bytes = Array(text.utf8)
     for start in stride(from: 0, to: bytes.count, by: piece) {
-      cutter.append(Array(bytes[start..<min(start + piece, bytes.count)]))
+      cutter.append(bytes[start..<min(start + piece, bytes.count)])
       if takesOften { take() }
     }
     cutter.finish()
@@ -40,9 +40,20 @@ import Testing
     #expect(cut(text, piece: 1) == [])
   }
 
+  @Test func `blank lines alone are not held, and a line between them keeps its bytes`() {
+    var cutter = LineCutter()
+    for _ in 0..<100 { cutter.append(Array(repeating: 0x0a, count: 500)[...]) }
+    cutter.append(Array("\n \nhalf".utf8)[...])
+    #expect(cutter.heldBytes == 4)
+    cutter.append(Array(" a line\n\n".utf8)[...])
+    let block = cutter.take()
+    #expect(block.lines.map(\.range) == [0..<11])
+    #expect(Array(block.bytes.prefix(11)) == Array("half a line".utf8))
+  }
+
   @Test func `a line that is too long is not held`() {
     var cutter = LineCutter(lineBytesMax: 1000)
-    for _ in 0..<100 { cutter.append(Array(repeating: 0x78, count: 500)) }
+    for _ in 0..<100 { cutter.append(Array(repeating: 0x78, count: 500)[...]) }
     #expect(cutter.heldBytes <= 1500)
     cutter.finish()
     #expect(cutter.take().lines.map(\.range) == [nil])

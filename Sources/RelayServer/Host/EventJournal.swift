@@ -6,7 +6,7 @@ import Platform
 ///
 /// Each event is one `write` at the end of the file. The file survives the process; it is not
 /// forced to the disk, because a demo relay promises no more than that. A last line torn by a
-/// crash is cut off when the file is opened.
+/// crash is cut off when the file is opened. One process has the file at a time.
 package final class EventJournal: Sendable {
   private let file: Lock<Int32>
 
@@ -17,6 +17,9 @@ package final class EventJournal: Sendable {
     let file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw .cannotOpen(path: path, errno: errno) }
     let journal = EventJournal(file)
+    if let problem = FileLock.take(file) {
+      throw problem == EWOULDBLOCK ? .inUse(path: path) : .cannotOpen(path: path, errno: problem)
+    }
     let (events, bytesGood) = try journal.read(path)
     guard ftruncate(file, off_t(bytesGood)) == 0, lseek(file, 0, SEEK_END) >= 0 else {
       throw .cannotWrite(errno: errno)
@@ -91,6 +94,8 @@ package final class EventJournal: Sendable {
 package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   case cannotOpen(path: String, errno: Int32)
   case cannotWrite(errno: Int32)
+  /// Another process has it.
+  case inUse(path: String)
   /// A line is not an event; nothing was changed.
   case damaged(path: String, line: Int, reason: String)
 
@@ -98,6 +103,8 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     switch self {
     case .cannotOpen(let path, let code):
       "\(path) cannot be opened: \(String(cString: strerror(code)))"
+    case .inUse(let path):
+      "\(path) is in use by another relay; stop that one, or give this one a --home of its own"
     case .cannotWrite(let code):
       "the relay's events cannot be written: \(String(cString: strerror(code)))"
     case .damaged(let path, let line, let reason):

@@ -3,8 +3,10 @@ public import Platform
 
 /// Bytes that come in pieces: a file, a pipe, a simulation.
 public protocol ByteChunkSource: Sendable {
-  /// The next piece, at most about a megabyte, waiting until there is one; nil at the end, and
-  /// soon after its task was cancelled.
+  /// The next piece, at most about a megabyte, waiting until there is one; nil at the end.
+  ///
+  /// - Throws: `ByteSourceError.stopped` where somebody asked for an end before the source had one:
+  ///   what was given last may then break off in the middle of a line.
   func next() async throws(ByteSourceError) -> [UInt8]?
 }
 
@@ -13,6 +15,8 @@ public struct ByteSourceError: Error, Hashable, Sendable, CustomStringConvertibl
   public let description: String
 
   public init(_ description: String) { self.description = description }
+
+  public static let stopped = ByteSourceError("stopped")
 }
 
 /// Reads an open file or pipe on a thread of its own.

@@ -66,10 +66,13 @@ public enum IngestError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// The bounds of a run.
 public struct IngestLimits: Sendable {
-  /// The size at which a block of lines is handed on, also while the next stage is busy.
-  public var blockBytes = 2 << 20
-  /// The most bytes of lines that wait between two stages.
-  public var queuedBytesMax = 4 << 20
+  /// The weight at which a block of lines is handed on, also while the next stage is busy.
+  public var blockWeight = 2 << 20
+  /// The most weight of lines that waits between two stages.
+  public var queuedWeightMax = 4 << 20
+  /// Longer pieces of the input are cut into lines step by step, so that a block of many short
+  /// lines does not outgrow its weight by what one piece holds.
+  public var stepBytes = 64 << 10
   public var lineBytesMax = 16 << 20
   /// The most events of one transaction, beside those of its first block.
   public var batchEvents = 4000
@@ -162,8 +165,8 @@ public struct IngestPipeline: Sendable {
     let checked: Handoff<CheckedBlock>
 
     init(limits: IngestLimits) {
-      blocks = Handoff(weightMax: limits.queuedBytesMax)
-      checked = Handoff(weightMax: limits.queuedBytesMax)
+      blocks = Handoff(weightMax: limits.queuedWeightMax)
+      checked = Handoff(weightMax: limits.queuedWeightMax)
     }
 
     func abandon() {
@@ -179,14 +182,19 @@ public struct IngestPipeline: Sendable {
     cutter.overflow = observer.overflow
     do throws(ByteSourceError) {
       while let chunk = try await source.next() {
-        cutter.append(chunk)
-        // A slow stream is handed on as it comes; a fast one in pieces worth a transaction.
-        let isDue = cutter.heldBytes >= limits.blockBytes || blocks.isEmpty
-        guard cutter.hasLines && isDue else { continue }
-        guard await send(cutter.take(), into: blocks) else { return .success(nil) }
+        var rest = chunk[...]
+        while !rest.isEmpty {
+          cutter.append(rest.prefix(limits.stepBytes))
+          rest = rest.dropFirst(limits.stepBytes)
+          // A slow stream is handed on as it comes; a fast one in pieces worth a transaction.
+          let isDue =
+            cutter.heldWeight >= limits.blockWeight || rest.isEmpty && blocks.isEmpty
+          guard cutter.hasLines && isDue else { continue }
+          guard await send(cutter.take(), into: blocks) else { return .success(nil) }
+        }
       }
     } catch {
-      return .failure(.source(error))
+      return .failure(error == .stopped ? .cancelled : .source(error))
     }
     cutter.finish()
     if cutter.hasLines { _ = await send(cutter.take(), into: blocks) }
@@ -195,7 +203,7 @@ public struct IngestPipeline: Sendable {
   }
 
   private func send(_ block: LineBlock, into blocks: Handoff<LineBlock>) async -> Bool {
-    await blocks.send(block, weight: block.bytes.count)
+    await blocks.send(block, weight: block.weight)
   }
 
   private func verify(
@@ -205,7 +213,7 @@ public struct IngestPipeline: Sendable {
       let ranges = block.lines.compactMap(\.range)
       let verdicts = await verifier.scanAndVerify(block.bytes, lines: ranges, on: work)
       let result = CheckedBlock(block, verdicts: verdicts)
-      guard await checked.send(result, weight: result.bytes) else { return .success(nil) }
+      guard await checked.send(result, weight: result.weight) else { return .success(nil) }
     }
     checked.finish()
     return .success(nil)
@@ -218,7 +226,7 @@ public struct IngestPipeline: Sendable {
     do throws(LogError) {
       while var block = await checked.receive() {
         // Small blocks that have piled up share a transaction.
-        while block.events.count < limits.batchEvents, block.bytes < limits.queuedBytesMax,
+        while block.events.count < limits.batchEvents, block.weight < limits.queuedWeightMax,
           !checked.isEmpty,
           let more = await checked.receive()
         {
@@ -254,10 +262,12 @@ struct CheckedBlock: Sendable {
   private(set) var rejected: [RejectedLine] = []
   private(set) var lines: Int
   private(set) var bytes: Int
+  private(set) var weight: Int
 
   init(_ block: LineBlock, verdicts: [Result<VerifiedEvent, LineReject>]) {
     lines = block.lines.count
     bytes = block.bytes.count
+    weight = block.weight
     events.reserveCapacity(verdicts.count)
     var next = verdicts.startIndex
     for line in block.lines {
@@ -282,6 +292,7 @@ struct CheckedBlock: Sendable {
     rejected.append(contentsOf: other.rejected)
     lines += other.lines
     bytes += other.bytes
+    weight += other.weight
   }
 
   private static func rejection(

@@ -13,6 +13,11 @@ public struct LineBlock: Sendable {
 
   public internal(set) var bytes: [UInt8] = []
   public internal(set) var lines: [Line] = []
+
+  /// What the block weighs where memory is bounded: a line of two bytes costs more than two bytes.
+  public var weight: Int { bytes.count + lines.count * Self.lineWeight }
+
+  private static let lineWeight = 128
 }
 
 /// Cuts a stream of bytes into lines, holding no more than one unfinished line.
@@ -37,16 +42,24 @@ public struct LineCutter: Sendable {
   /// The bytes held, unfinished line and all.
   public var heldBytes: Int { block.bytes.count }
 
+  /// What is held, as `LineBlock.weight` counts.
+  public var heldWeight: Int { block.weight }
+
   /// Whether there are finished lines to take.
   public var hasLines: Bool { !block.lines.isEmpty }
 
-  public mutating func append(_ chunk: [UInt8]) {
+  public mutating func append(_ chunk: ArraySlice<UInt8>) {
     var searched = block.bytes.count
     block.bytes.append(contentsOf: chunk)
     while let end = lineFeed(from: searched) {
       endLine(at: end)
       searched = end + 1
       start = searched
+    }
+    // Blank lines alone, however many, are nothing to hold.
+    if block.lines.isEmpty && start > 0 {
+      block.bytes.removeSubrange(..<start)
+      start = 0
     }
     // One byte of grace for a carriage return, which is no part of the line.
     if block.bytes.count - start > lineBytesMax + 1 { isSkipping = true }

@@ -28,10 +28,16 @@ final class PlainLines: LineInput {
 
   func next() async throws -> InputLine? {
     while ready.isEmpty && !isAtEnd {
-      if let piece = try await source.next() {
-        cutter.append(piece)
-      } else {
-        cutter.finish()
+      do throws(ByteSourceError) {
+        if let piece = try await source.next() {
+          cutter.append(piece[...])
+        } else {
+          cutter.finish()
+          isAtEnd = true
+        }
+      } catch {
+        // Half a line is nothing that somebody meant to send.
+        guard error == .stopped else { throw error }
         isAtEnd = true
       }
       let block = cutter.take()

@@ -157,7 +157,7 @@ struct ImportBench {
     var lines = LineCutter()
     var events: [Event] = []
     while events.count < Self.sampleMax, let piece = try await source.next() {
-      lines.append(piece)
+      lines.append(piece[...])
       let block = lines.take()
       for line in block.lines.prefix(Self.sampleMax - events.count) {
         // A line that is no event is no part of the limit.

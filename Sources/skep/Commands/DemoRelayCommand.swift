@@ -45,6 +45,7 @@ enum DemoRelayCommand: Command {
         seed: UInt64(seed), eventsCount: events, folder: folder, rules: rules,
         version: Shell.versionText, on: WorkPool())
     } catch {
+      if case .journal(.inUse) = error { throw Failure(.busy, error.description) }
       throw Failure(.io, error.description)
     }
     return try await serving.run(demo.machine, journal: demo.journal, context)

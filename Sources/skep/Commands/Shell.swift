@@ -62,6 +62,7 @@ struct Shell {
     switch error {
     case is OutputClosed: return .done
     case is CancellationError: return stop.code ?? .interrupted
+    case let error as ByteSourceError where error == .stopped: return stop.code ?? .interrupted
     case let error as UsageError: return complain(error)
     default:
       let failure = Failure(error)

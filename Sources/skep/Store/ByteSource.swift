@@ -55,11 +55,11 @@ actor ByteSource: ByteChunkSource {
 
   private static let pieceBytes = 1 << 20
 
-  /// The next piece; nil at the end, and after a stop.
+  /// The next piece; nil at the end.
   func next() async throws(ByteSourceError) -> [UInt8]? {
     while true {
-      if size == nil, !waitUntilReadable() { return nil }
-      if stop.isRequested { return nil }
+      if size == nil, !waitUntilReadable() { throw .stopped }
+      if stop.isRequested { throw .stopped }
       var code: Int32 = 0
       let piece = [UInt8](unsafeUninitializedCapacity: Self.pieceBytes) { buffer, count in
         let got = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
