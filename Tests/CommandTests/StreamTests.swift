@@ -23,7 +23,7 @@ import Testing
     defer { close(pipe) }
     let running = try skep.start(
       [
-        "-c", "exec timeout 60 \"$0\" \(arguments.joined(separator: " ")) < '\(path)'",
+        "-c", "exec \"$0\" \(arguments.joined(separator: " ")) < '\(path)'",
         SkepProcess.binary,
       ],
       program: "/bin/sh")
