@@ -21,6 +21,9 @@ public struct ConnectionMachine: Sendable {
   public internal(set) var state = ConnectionState.stopped
   public internal(set) var information: RelayInformation?
   public internal(set) var faults = PeerFaults()
+  /// Whether the relay has ever sent a message. That a socket opens says little: what answers may not
+  /// be a relay, or may have nothing to say.
+  public private(set) var hasSpoken = false
   /// Why the last connection ended or the last AUTH failed.
   public internal(set) var lastError: Text?
   public internal(set) var budget: FrameBudget
@@ -185,6 +188,7 @@ public struct ConnectionMachine: Sendable {
     case .opened: opened(now)
     case .ended(let why): ended(why, now, random)
     case .received(let message):
+      hasSpoken = true
       heard(now)
       received(message, now, random)
     case .malformed(let error):
@@ -229,6 +233,18 @@ public struct ConnectionMachine: Sendable {
 
   /// When the relay was last heard on this connection, or it was made.
   public var lastHeard: Duration { heardAt }
+
+  /// Whether it was asked for something and has never said a word.
+  public var isMute: Bool { openNext > 0 && !hasSpoken }
+
+  /// Why the relay counts as not reached, where it does.
+  public var whyUnreached: Text {
+    switch state {
+    case .authenticating, .ready: if !hasSpoken { return "connected, but answered nothing" }
+    case .stopped, .suspended, .connecting, .backingOff, .refused: break
+    }
+    return lastError ?? "no answer"
+  }
 
   /// How many requests are open on this connection.
   public var openCount: Int { open.count }

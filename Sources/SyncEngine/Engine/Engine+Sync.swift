@@ -12,20 +12,18 @@ extension Engine {
     guard await prepare() else { throw .stopped }
     guard !relays.isEmpty else { throw .noRelay }
     let before = await outboxEnds()
-    let reached = try await reachRelays(within: plan.failAfter)
+    let deadline = ports.clock.uptime() + plan.failAfter
+    let opened = try await reachRelays(until: deadline)
     rounds = [:]
     var tallies: [(relay: RelayURL, tally: RoundTally)] = []
-    for relay in reached { tallies.append((relay: relay, tally: tally(for: relay))) }
-    let whole = plan.provingAll
-    await withTaskGroup(of: Void.self) { group in
-      for (relay, tally) in tallies {
-        group.addTask { await self.runRound(whole, relay, tally) }
-      }
-    }
+    for relay in opened { tallies.append((relay: relay, tally: tally(for: relay))) }
+    let isSilent = await runRounds(plan.provingAll, tallies, heardBy: deadline)
     for (_, tally) in tallies { if let failure = await tally.failure { throw .store(failure) } }
     if let failure = storeFailure { throw .store(failure) }
     try await checkForKey(tallies)
     if Task.isCancelled || isStopped { throw .stopped }
+    let reached = await reached(among: opened)
+    if isSilent || reached.isEmpty { throw .noRelayReached(await reasons()) }
     await settleOutbox(at: reached)
     var summary = SyncSummary()
     var proofs: [RoundProof] = []
@@ -36,7 +34,7 @@ extension Engine {
     summary.isComplete = RoundProof.isComplete(proofs)
     await count(&summary, since: before)
     for relay in relays where !reached.contains(relay) {
-      summary.relays[relay] = await links[relay]?.connection.machine.lastError ?? "not reached"
+      summary.relays[relay] = await reason(of: relay)
       // A replica may lag behind; what the home has taken in since only the home can tell.
       if relay == relays.first { summary.isComplete = false }
     }
@@ -45,6 +43,67 @@ extension Engine {
     if let damage = await store.logDamage() { throw .store(damage) }
     if summary.isComplete { try await confirmSound() }
     return summary
+  }
+
+  private enum Watched { case round, silence, talk }
+
+  /// Runs a round at each relay, and ends them all where by a deadline none of them has said anything.
+  ///
+  /// - Returns: Whether they were ended so.
+  private func runRounds(
+    _ plan: SyncPlan, _ tallies: [(relay: RelayURL, tally: RoundTally)], heardBy deadline: Duration
+  ) async -> Bool {
+    await withTaskGroup(of: Watched.self) { group in
+      for (relay, tally) in tallies {
+        group.addTask {
+          await self.runRound(plan, relay, tally)
+          return .round
+        }
+      }
+      group.addTask {
+        _ = await self.wait(until: deadline) { false }
+        return await self.hasSpoken(tallies.map(\.relay)) ? .talk : .silence
+      }
+      var running = tallies.count
+      var isSilent = false
+      while running > 0, !isSilent, let ended = await group.next() {
+        switch ended {
+        case .round: running -= 1
+        case .silence: isSilent = true
+        case .talk: break
+        }
+      }
+      group.cancelAll()
+      return isSilent
+    }
+  }
+
+  /// Whether one of them has said anything at all.
+  private func hasSpoken(_ relays: [RelayURL]) async -> Bool {
+    for relay in relays where await links[relay]?.connection.machine.hasSpoken == true {
+      return true
+    }
+    return false
+  }
+
+  /// Those that have not left everything unanswered. That a socket opens says little.
+  private func reached(among opened: [RelayURL]) async -> [RelayURL] {
+    var reached: [RelayURL] = []
+    for relay in opened where await links[relay]?.connection.machine.isMute == false {
+      reached.append(relay)
+    }
+    return reached
+  }
+
+  /// Why each relay was not reached.
+  private func reasons() async -> [(relay: RelayURL, why: Text)] {
+    var reasons: [(relay: RelayURL, why: Text)] = []
+    for relay in relays { reasons.append((relay: relay, why: await reason(of: relay))) }
+    return reasons
+  }
+
+  private func reason(of relay: RelayURL) async -> Text {
+    await links[relay]?.connection.machine.whyUnreached ?? "no answer"
   }
 
   /// What is damaged is not complete, whatever was brought over.
@@ -104,9 +163,8 @@ extension Engine {
 
   /// - Returns: The relays that are usable now; waits for the first of them, and for the others
   ///   no longer than it takes to see that they are not there.
-  private func reachRelays(within patience: Duration) async throws(EngineError) -> [RelayURL] {
+  private func reachRelays(until deadline: Duration) async throws(EngineError) -> [RelayURL] {
     if !isOnline { await goOnline() }
-    let deadline = ports.clock.uptime() + patience
     _ = await wait(until: deadline) {
       relays.allSatisfy { isReady($0) || isRefused($0) }
         || relays.contains(where: isReady)
@@ -114,16 +172,11 @@ extension Engine {
     }
     let reached = relays.filter(isReady)
     if !reached.isEmpty {
-      await waitForInformation(reached)
+      await waitForInformation(reached, until: deadline)
       return reached
     }
     if Task.isCancelled || isStopped { throw .stopped }
-    var reasons: [(relay: RelayURL, why: Text)] = []
-    for relay in relays {
-      let why = await links[relay]?.connection.machine.lastError
-      reasons.append((relay: relay, why: why ?? "no answer"))
-    }
-    throw .noRelayReached(reasons)
+    throw .noRelayReached(await reasons())
   }
 
   private func isReady(_ relay: RelayURL) -> Bool { links[relay]?.state == .ready }
@@ -137,8 +190,8 @@ extension Engine {
   }
 
   /// Hints make walks shorter; a relay without a document is not waited for.
-  private func waitForInformation(_ reached: [RelayURL]) async {
-    let deadline = ports.clock.uptime() + limits.challengeGrace
+  private func waitForInformation(_ reached: [RelayURL], until deadline: Duration) async {
+    let deadline = min(deadline, ports.clock.uptime() + limits.challengeGrace)
     _ = await wait(until: deadline) { reached.allSatisfy { links[$0]?.hasAsked == true } }
   }
 
@@ -376,7 +429,8 @@ extension Engine {
           isCaughtUp: link.caughtUp == link.readings && link.readings > 0,
           unsettled: link.unsettled, notice: link.notice, offeredSelf: link.offeredSelf,
           heardAt: heardAt(machine), clockSkew: machine.clockSkew,
-          frameRate: machine.budget.rate))
+          frameRate: machine.budget.rate,
+          whyUnreached: machine.state == .ready && !machine.isMute ? nil : machine.whyUnreached))
     }
     return EngineStatus(
       isOnline: isOnline, relays: statuses, outbox: outboxCounts, progress: progress)

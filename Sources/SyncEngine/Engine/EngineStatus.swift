@@ -46,6 +46,8 @@ public struct RelayStatus: Sendable, Hashable {
   public let clockSkew: Int64?
   /// How many frames a second it is sent at most, as far as it has taught.
   public let frameRate: Double
+  /// Why it counts as not reached; nil where it is connected and not mute.
+  public let whyUnreached: Text?
 
   /// Whether the clocks differ so much that people want to know.
   public var isSkewed: Bool { Self.isSkewed(by: clockSkew ?? 0) }

@@ -16,7 +16,7 @@ struct SyncRun {
     .flag("once", "end when everything is brought over and sent; this is usual"),
     .flag("follow", "go on until a signal comes"),
     .flag("full", "walk everything again, whatever was proved before"),
-    .value("fail-after", "D", "give up when no relay was reached for so long; 30s otherwise"),
+    .value("fail-after", "D", "give up when no relay has answered for so long; 30s otherwise"),
   ]
 
   /// Runs as the command line says and closes the community.
@@ -194,9 +194,9 @@ struct SyncRun {
     var reachedAt = clock.now
     while !context.stop.isRequested {
       let status = await engine.status()
-      if status.relays.contains(where: { $0.state == .ready }) { reachedAt = clock.now }
+      if status.relays.contains(where: { $0.whyUnreached == nil }) { reachedAt = clock.now }
       if let patience, reachedAt.duration(to: clock.now) > patience {
-        let reasons = status.relays.map { (relay: $0.url, why: $0.lastError ?? "no answer") }
+        let reasons = status.relays.map { (relay: $0.url, why: $0.whyUnreached ?? "no answer") }
         try await reportFailure(.noRelayReached(reasons), plan)
         throw Failure(
           .noRelay,
@@ -210,8 +210,7 @@ struct SyncRun {
     let status = await engine.status()
     var summary = SyncSummary(status.progress)
     for relay in status.relays {
-      summary.relays[relay.url] =
-        relay.state == .ready ? Text?.none : relay.lastError ?? "not reached"
+      summary.relays[relay.url] = relay.whyUnreached
     }
     summary.queued = status.outbox.reduce(0) { $0 + ($1.key.isOpen ? $1.value : 0) }
     summary.failed = status.outbox.reduce(0) { $0 + ($1.key.isOpen ? 0 : $1.value) }
