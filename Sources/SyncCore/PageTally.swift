@@ -136,6 +136,13 @@ public struct PageTally: Sendable, Hashable {
   }
 
   private mutating func addUndated(_ id: EventID?) {
+    if doubted.count >= Self.positionsMax, let full = doubted.last {
+      // The last one stands for all that follow: its span goes on down to the next event believed.
+      let newest = full.newest.flatMap { newest in last.map { max($0.createdAt, newest) } }
+      doubted[doubted.count - 1] = Doubt(id: nil, newest: newest, oldest: nil)
+      if undated.last != doubted.count - 1 { undated.append(doubted.count - 1) }
+      return
+    }
     undated.append(doubted.count)
     doubted.append(Doubt(id: id, newest: last?.createdAt, oldest: nil))
   }

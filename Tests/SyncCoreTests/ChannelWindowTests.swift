@@ -350,4 +350,25 @@ private struct ModelWindows {
       #expect(isProved != isLeft, "second \(second)")
     }
   }
+
+  @Test(arguments: [
+    ChannelWindowMachine.End.unusable("no window came"), .refused(.unreadable),
+  ])
+  func `a relay that was found again to have no windows is left alone again`(
+    end: ChannelWindowMachine.End
+  ) {
+    let limits = Limits()
+    var support = WindowSupport.unknown
+    var now = Duration.zero
+    for _ in 0..<3 {
+      #expect(!support.isRefused(at: now, limits))
+      support.learn(end, projectsReplies: nil, at: now)
+      #expect(support.isRefused(at: now, limits))
+      now += limits.windowRetryAfter
+    }
+    // The twin: one channel without a window says nothing of a relay that has given some.
+    support.learn(.reached, projectsReplies: true, at: now)
+    support.learn(.unusable("no window came"), projectsReplies: nil, at: now)
+    #expect(support == .served(projectsReplies: true))
+  }
 }

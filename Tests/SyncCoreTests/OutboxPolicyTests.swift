@@ -103,6 +103,23 @@ import Testing
     #expect(bench.takePublished() == [2] && bench.reason(2) == nil)
   }
 
+  @Test func `what stands behind another message than before says so, and nothing once it may go`()
+  {
+    var bench = connected()
+    for number in 1...3 { bench.add(number) }
+    bench.answer(1, false, "restricted: you are timed out until 1000060")
+    #expect(bench.reason(3) == "stands behind message 1 of its group, which is held")
+    bench.pass(.seconds(70))
+    bench.answer(1, true)
+    #expect(bench.reason(3) == nil)
+    bench.answer(2, false, "restricted: you are timed out until 1000200")
+    #expect(bench.reason(3) == "stands behind message 2 of its group, which is held")
+    bench.take(.discarded(MessageID(2)))
+    #expect(bench.reason(3) == nil)
+    bench.answer(3, true)
+    #expect(bench.state(3) == .sent || bench.state(3) == nil)
+  }
+
   @Test func `what ends by its date behind a held message says so, and not what it stood behind`() {
     var bench = OutboxBench(isRedating: false)
     bench.take(.dateWindow(900))

@@ -107,7 +107,7 @@ extension ConnectionMachine {
   var isOneMoreClear: Bool { !suspects.hasRefused || !hasQuiet }
 
   /// An id never used before on this connection.
-  mutating func subscriptionID(isShort: Bool, _ random: any RandomSource) -> SubscriptionID {
+  func subscriptionID(isShort: Bool, _ random: any RandomSource) -> SubscriptionID {
     guard isShort else { return random.subscriptionID() }
     // The count of all requests so far: as short as can be, and as fresh.
     return Text(String(openNext, radix: 36))

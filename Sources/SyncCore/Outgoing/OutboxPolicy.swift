@@ -182,7 +182,7 @@ extension OutboxPolicy {
       guard let entry = entries[id], entry.item.delivery.state.isOpen else { continue }
       let lane = entry.item.delivery.group
       if let lane, busyLanes.contains(lane) {
-        if let holder = holders[lane] { standBehind(holder, id, entry) }
+        standBehind(holders[lane], id, entry)
         continue
       }
       if entry.activity != .idle {
@@ -190,6 +190,7 @@ extension OutboxPolicy {
         continue
       }
       if waitsForParent(id, entry) { continue }
+      standBehind(nil, id, entry)
       if let lane { busyLanes.insert(lane) }
       if let notBefore = entry.notBefore, now < notBefore {
         if entry.holdsUpOthers, let lane { holders[lane] = id }
@@ -199,11 +200,17 @@ extension OutboxPolicy {
     }
   }
 
-  /// Says of a message that nothing else would be said of why it does not go.
-  private mutating func standBehind(_ holder: MessageID, _ id: MessageID, _ entry: Entry) {
-    guard entry.activity == .idle, entry.item.delivery.reason == nil else { return }
-    change(id) { $0.reason = Text("stands behind message \(holder) of its group, which is held") }
+  /// Says of a message that nothing else would be said of why it does not go; no longer than it holds.
+  private mutating func standBehind(_ holder: MessageID?, _ id: MessageID, _ entry: Entry) {
+    let said = entry.item.delivery.reason
+    let why = holder.map { Text("\(Self.behind)\($0) of its group, which is held") }
+    guard entry.activity == .idle, said != why,
+      said.map({ $0.string.hasPrefix(Self.behind) }) ?? true
+    else { return }
+    change(id) { $0.reason = why }
   }
+
+  private static let behind = "stands behind message "
 
   /// A wait that is over is none any more, also where something else is still in the way: an alarm
   /// for it would ring again and again, and nothing would come of it.

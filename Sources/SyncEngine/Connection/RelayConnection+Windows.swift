@@ -3,13 +3,6 @@ import Nostr
 import NostrCrypto
 import SyncCore
 
-/// Whether a relay was found to serve windows of its channels (NIP-CW).
-enum WindowSupport: Sendable {
-  case unknown
-  case served(projectsReplies: Bool)
-  case refused(at: Duration)
-}
-
 /// What came of asking for one window.
 struct FetchedWindow: Sendable {
   var events: [VerifiedEvent] = []
@@ -23,17 +16,13 @@ extension RelayConnection {
   /// do otherwise.
   var windowKey: PublicKey? {
     guard let information = machine.information, information.hasChannelWindows else { return nil }
-    if case .refused(let at) = windows, ports.clock.uptime() < at + limits.windowRetryAfter {
-      return nil
-    }
+    if windows.isRefused(at: ports.clock.uptime(), limits) { return nil }
     return information.selfKey
   }
 
-  func servesWindows(projectingReplies: Bool) {
-    windows = .served(projectsReplies: projectingReplies)
+  func learnWindows(_ end: ChannelWindowMachine.End, projectsReplies: Bool?) {
+    windows.learn(end, projectsReplies: projectsReplies, at: ports.clock.uptime())
   }
-
-  func refusedWindows() { windows = .refused(at: ports.clock.uptime()) }
 
   func fetch(_ request: ChannelWindowRequest) async -> FetchedWindow {
     let body = request.body

@@ -33,7 +33,8 @@ struct ChannelWindowRun: Sendable {
     else { return Outcome(left: legs) }
     let result = await read(machine)
     if let failure = result.failure { throw failure }
-    await note(result.machine, result.end)
+    await connection.learnWindows(
+      result.end, projectsReplies: result.machine.projectsReplies)
     return Outcome(
       left: result.machine.left + legs.dropFirst(), isSeen: result.machine.hasRows)
   }
@@ -68,24 +69,6 @@ struct ChannelWindowRun: Sendable {
       if isStoring, let error = await group.next(), failure == nil { failure = error }
       if case .ended(let reason) = machine.next(now: reconciler.ports.clock.now()) { end = reason }
       return (machine: machine, end: end, failure: failure)
-    }
-  }
-
-  /// Remembers whether the relay does it. One channel without a window may be one that is not shown
-  /// to us; a relay that never gave one does not do it.
-  private func note(
-    _ machine: ChannelWindowMachine, _ end: ChannelWindowMachine.End
-  ) async {
-    switch end {
-    case .refused: await connection.refusedWindows()
-    case .unusable where machine.projectsReplies == nil:
-      // Also where the last time is long ago: else it would be asked again and again from then on.
-      if case .served = await connection.windows { break }
-      await connection.refusedWindows()
-    case .unusable, .reached, .isTopLevelOnly, .tooMany, .cancelled:
-      if let projects = machine.projectsReplies {
-        await connection.servesWindows(projectingReplies: projects)
-      }
     }
   }
 }
