@@ -6,20 +6,31 @@ public import Nostr
 /// An answer is an EOSE, a CLOSED or an event; a NOTICE is none, because it names no request. One
 /// answer starts the count anew, so a relay that leaves out one filter is asked for all others. More
 /// is borne of NOTICEs once the relay has answered anything: they cost little, and mean one request.
+/// Walks that lose every connection before one of their answers is whole are counted too, because
+/// each of them takes many connections; a part of an answer does not end that count.
 public struct AnswerWatch: Sendable, Hashable {
   /// Whether the relay has answered anything in this round.
   public private(set) var hasAnswered = false
   private var silent = 0
   private var noticed = 0
+  private var lost = 0
   private var reason: Text?
   private let limits: Limits
 
   public init(limits: Limits) { self.limits = limits }
 
-  public mutating func answered() {
+  /// - Parameter isWhole: Whether the answer came to its end.
+  public mutating func answered(isWhole: Bool) {
     hasAnswered = true
     silent = 0
     noticed = 0
+    if isWhole { lost = 0 }
+  }
+
+  /// A walk was given up because no connection lasted until one of its answers was whole.
+  public mutating func lost(_ why: Text) {
+    lost += 1
+    reason = why
   }
 
   /// A walk has ended without a single answer.
@@ -36,7 +47,9 @@ public struct AnswerWatch: Sendable, Hashable {
 
   /// Why no further walk of this round is worth asking for; nil while it is.
   public var givenUp: Text? {
-    let isOver = silent >= limits.unansweredWalksMax || noticed >= limits.noticedWalksMax
+    let isOver =
+      silent >= limits.unansweredWalksMax || noticed >= limits.noticedWalksMax
+      || lost >= limits.lostWalksMax
     return isOver ? reason : nil
   }
 

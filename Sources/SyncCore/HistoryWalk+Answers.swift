@@ -137,6 +137,7 @@ extension HistoryWalk {
     cursor = second
     isCursorServed = false
     isNeighbourDense = false
+    isSecondAskedWhole = false
     shownAtCursor = []
     known = []
     looks = 0
@@ -203,7 +204,7 @@ extension HistoryWalk {
       return stop(.unpageable("ignores until"), why: "the relay ignores until: unpageable")
     }
     attempts = 0
-    if isCursorServed, !shownAtCursor.isSubset(of: page.ids) {
+    if isCursorServed, !mayEndAbove(page, second), !shownAtCursor.isSubset(of: page.ids) {
       if isSinceShort, isNeighbourDense { return tooDense(second) }
       if !isSinceShort {
         isSinceShort = true
@@ -235,6 +236,7 @@ extension HistoryWalk {
       isCursorServed = !shownAtCursor.isEmpty
       return Findings()
     }
+    if asksForAll(page) { return Findings() }
     return leaveForAnotherWay(second, page)
   }
 
@@ -245,7 +247,29 @@ extension HistoryWalk {
   }
 
   private func hasRoom(_ page: PageTally, _ hint: PageEnd.EndHint) -> Bool {
-    hint != .more && page.delivered < max(pageShown, 2) && isSettled(page)
+    // Where less is asked for than the relay gives, the limit ends a page too.
+    let room = isLimitIgnored ? pageShown : min(pageShown, limitAsked)
+    return hint != .more && page.delivered < max(room, 2) && isSettled(page)
+  }
+
+  /// Whether the page may have been ended by a limit below what is usual, after answers were cut off.
+  private func isCutByUs(_ page: PageTally) -> Bool {
+    limitAsked < options.secondLimit && page.delivered >= limitAsked
+  }
+
+  /// Whether the page may only have ended before what was shown of the second.
+  private func mayEndAbove(_ page: PageTally, _ second: Timestamp) -> Bool {
+    isCutByUs(page) && page.belowSince == 0 && page.oldestVerified.map { $0 >= second } ?? true
+  }
+
+  /// A second that does not go into what is asked for since answers were cut off is asked for whole
+  /// once more: what cut them off may have passed.
+  private mutating func asksForAll(_ page: PageTally) -> Bool {
+    guard isCutByUs(page), !isSecondAskedWhole else { return false }
+    isSecondAskedWhole = true
+    interruptions.askForAll()
+    looks = 0
+    return true
   }
 
   /// A second that no page holds: by NIP-77, else by keyset, else it stays unproven.
@@ -272,7 +296,9 @@ extension HistoryWalk {
   // MARK: What the relay gives
 
   private mutating func gauge(_ second: Timestamp) -> Findings {
-    guard secondDelivered < options.pageLimit else { return tooDense(second) }
+    guard secondDelivered < min(options.pageLimit, interruptions.answerMax) else {
+      return tooDense(second)
+    }
     if isGaugeFutile { return leaveUnproven(second, Self.neverMore) }
     known = []
     looks = 0
@@ -281,10 +307,9 @@ extension HistoryWalk {
   }
 
   mutating func gauged(_ page: PageTally, _ pageEnd: PageEnd, _ count: Int) -> Findings {
-    guard let second = cursor else { return Findings() }
     switch pageEnd {
     case .disconnected: return Findings()
-    case .cancelled: return stop(.cancelled, why: "stopped before the end")
+    case .cancelled: return stop(.cancelled)
     case .complete where pageShown > count:
       // So it would have given more of the second than it did; asked again, that shows.
       phase = .second
@@ -296,10 +321,15 @@ extension HistoryWalk {
       looks = 1
       known = Set(page.served)
       return Findings()
-    case .complete, .refused, .noticed, .timedOut:
-      isGaugeFutile = true
-      return leaveUnproven(second, Self.neverMore)
+    case .complete, .refused, .noticed, .timedOut: return gaugeEnded()
     }
+  }
+
+  /// The relay was not seen to give more of anything than of the second.
+  mutating func gaugeEnded() -> Findings {
+    guard let second = cursor else { return Findings() }
+    isGaugeFutile = true
+    return leaveUnproven(second, Self.neverMore)
   }
 
   private static let neverMore: Text =

@@ -29,6 +29,8 @@ public import Nostr
 ///   reads it, the relay is asked for a few events of any kind: if it gives more of those, twice, it
 ///   would have given more of the second.
 /// * A second that cannot be exhausted is a gap, and the walk goes on below it.
+/// * Where connections end amid answers, smaller ones are asked for; where none comes to its end, the
+///   walk is given up.
 ///
 /// Invariant: each request either ends the leg, moves the cursor down, or is one of a bounded
 /// number of attempts at the same place; so the walk ends.
@@ -114,6 +116,18 @@ public struct HistoryWalk: Sendable {
     case disconnected
     case unreadable
     case cancelled
+
+    /// For people.
+    public var words: Text {
+      switch self {
+      case .drained: "read to the end"
+      case .unpageable(let why), .refused(let why): why
+      case .timedOut: "the relay did not answer in time"
+      case .disconnected: "the connection was lost"
+      case .unreadable: "the relay sent what cannot be read"
+      case .cancelled: "stopped before the end"
+      }
+    }
   }
 
   public struct Span: Sendable, Hashable {
@@ -185,6 +199,9 @@ public struct HistoryWalk: Sendable {
   /// Whether the relay did not give more of other events either.
   var isGaugeFutile = false
   var attempts = 0
+  var interruptions = Interruptions(answerLeast: 2)
+  /// Whether the cursor's second was asked for whole although larger answers were cut off.
+  var isSecondAskedWhole = false
   /// What the relay has served at the cursor before the next request, and how often it was asked.
   var known: Set<EventID> = []
   var looks = 0
@@ -228,7 +245,7 @@ public struct HistoryWalk: Sendable {
     askedAt = now
     var filter = scope
     var beforeID: EventID?
-    filter.limit = options.pageLimit
+    filter.limit = min(options.pageLimit, interruptions.answerMax)
     switch phase {
     case .page:
       filter.since = leg.from > 0 || hasBothBounds ? sinceAsked(leg.from) : nil
@@ -240,11 +257,11 @@ public struct HistoryWalk: Sendable {
     case .second:
       filter.since = cursor.map(sinceAsked)
       filter.until = cursor.map(untilAsked)
-      filter.limit = options.secondLimit
+      filter.limit = secondLimit
     case .keyset(let after, _):
       filter.since = cursor.map(sinceAsked)
       filter.until = cursor
-      filter.limit = options.secondLimit
+      filter.limit = secondLimit
       beforeID = after
     case .gauge(let count):
       limitAsked = count + 1
@@ -255,6 +272,8 @@ public struct HistoryWalk: Sendable {
     limitAsked = filter.limit ?? 0
     return .ask(Request(filter: filter, beforeID: beforeID, known: known))
   }
+
+  private var secondLimit: Int { min(options.secondLimit, interruptions.answerMax) }
 
   func untilAsked(_ second: Timestamp) -> Timestamp {
     isNeighbourDense ? second : second + 1
@@ -279,19 +298,35 @@ public struct HistoryWalk: Sendable {
     // Also a page that did not come to its end shows what the relay gives.
     pageShown = max(pageShown, page.knownCount)
     if page.knownCount > limitAsked { isLimitIgnored = true }
-    if case .gauge(let count) = phase { return gauged(page, pageEnd, count) }
+    if case .complete = pageEnd { interruptions.answered() }
+    if case .gauge(let count) = phase, pageEnd != .disconnected {
+      return gauged(page, pageEnd, count)
+    }
     switch pageEnd {
     case .complete(let hint): return complete(page, hint)
     case .refused(let text), .noticed(let text):
       if asksLess(after: text) { return Findings() }
-      return stop(.refused(text), why: text)
+      return stop(.refused(text))
     case .timedOut:
       attempts += 1
       guard attempts >= options.limits.walkRetriesMax else { return Findings() }
-      return stop(.timedOut, why: "the relay did not answer in time")
-    case .disconnected: return Findings()
-    case .cancelled: return stop(.cancelled, why: "stopped before the end")
+      return stop(.timedOut)
+    case .disconnected: return interrupted(page)
+    case .cancelled: return stop(.cancelled)
     }
+  }
+
+  /// An answer was cut off: it is asked for again, or in smaller parts, a bounded number of times.
+  private mutating func interrupted(_ page: PageTally) -> Findings {
+    interruptions.cutOff(after: page.delivered, of: limitAsked)
+    guard interruptions.inRow < options.limits.walkDisconnectsMax else {
+      return stop(.disconnected)
+    }
+    if case .gauge(let count) = phase, interruptions.answerMax <= count {
+      // So much is not asked for any more.
+      return gaugeEnded()
+    }
+    return Findings()
   }
 
   /// Takes the outcome of `Step.reconcile`.
@@ -302,9 +337,12 @@ public struct HistoryWalk: Sendable {
   }
 
   /// Ends the walk; what it had not reached becomes a gap.
-  public mutating func stop(_ reason: End, why: Text) -> Findings {
+  ///
+  /// - Parameter why: What is said of that, where the reason does not say it.
+  public mutating func stop(_ reason: End, why: Text? = nil) -> Findings {
     guard end == nil else { return Findings() }
     end = reason
+    let why = why ?? reason.words
     var findings = Findings()
     for (index, leg) in legs.enumerated() {
       let upper = index == 0 ? cursor ?? leg.to ?? askedAt : leg.to ?? askedAt

@@ -84,10 +84,12 @@ public struct Limits: Sendable, Hashable {
   public var unansweredWalksMax = 3
   /// The same for walks that ended with a NOTICE, at a relay that does answer others.
   public var noticedWalksMax = 8
+  /// The same for walks that lost every connection.
+  public var lostWalksMax = 2
   public var recentWindow: Int64 = 7 * 86_400
   /// Ids of events by which a round knows what it has been served before.
   public var secondLooksRemembered = 32_768
-  /// Connections that may end in the middle of one page before its walk is given up.
+  /// Connections in a row that may end before an answer is whole, until its walk is given up.
   public var walkDisconnectsMax = 5
   /// How far the cache may fall behind before ingest waits for it.
   public var cacheLag: Int64 = 12_000

@@ -11,7 +11,7 @@ public struct SyncPlan: Sendable, Hashable {
   }
 
   public var extent: Extent
-  /// Only events dated from here on.
+  /// Only events dated from here on; what is said of groups and people is brought over from any time.
   public var since: Timestamp?
   /// Only events dated up to here.
   public var until: Timestamp?
@@ -29,6 +29,18 @@ public struct SyncPlan: Sendable, Hashable {
   public init(_ extent: Extent = .community, recentWindow: Int64 = Limits().recentWindow) {
     self.extent = extent
     self.recentWindow = recentWindow
+  }
+
+  /// Whether only events of some dates are to be brought over.
+  public var isBounded: Bool { since != nil || until != nil }
+
+  /// The same without bounds of date: of what is replaced and not added to, a relay holds only the
+  /// newest version, and that is what holds within any bounds.
+  public var unbounded: SyncPlan {
+    var plan = self
+    plan.since = nil
+    plan.until = nil
+    return plan
   }
 
   /// What of a scope is to be walked, newest first.

@@ -39,6 +39,39 @@ struct MisbehavingMirrorTests {
     #expect(try relay.frames("REQ").count < 60)
   }
 
+  @Test(arguments: [false, true])
+  func `a relay that drops the connection amid large answers is read in small ones`(
+    hasNegentropy: Bool
+  ) async throws {
+    let skep = try SkepProcess()
+    let events = try Scripted.messages(120, perSecond: 3, until: Scripted.now() - 60)
+    var rules: [String: Any] = ["drops_after": 30]
+    if hasNegentropy {
+      rules["negentropy"] = "served"
+      rules["document"] = ["supported_nips": [1, 77]]
+    }
+    let relay = try MisbehavingRelay(skep.scratch, events: events, rules)
+    let outcome = try await skep.runAside("mirror", relay.url, "--all", "--json")
+    try await expectComplete(outcome, events, skep)
+    let drops = try relay.rows("open").count - 1
+    #expect(drops > 1 && drops < 10)
+    #expect(try relay.frames("NEG-OPEN").isEmpty != hasNegentropy)
+  }
+
+  @Test
+  func `a relay that drops the connection amid every answer ends a mirror, which keeps what came`()
+    async throws
+  {
+    let skep = try SkepProcess()
+    let events = try Scripted.messages(120, perSecond: 3, until: Scripted.now() - 60)
+    let relay = try MisbehavingRelay(skep.scratch, events: events, ["drops_after": 1])
+    let outcome = try await skep.runAside("mirror", relay.url, "--all", "--json")
+    #expect(outcome.code == 4, "\(outcome.text) \(outcome.stderr)")
+    #expect(try gaps(outcome).map { $0["why"] as? String } == ["the connection was lost"])
+    #expect(try await skep.ids().isSubset(of: ids(events)))
+    #expect(try relay.rows("open").count < 10)
+  }
+
   @Test func `a mirror that is stopped tells what it had done until then`() async throws {
     let skep = try SkepProcess()
     let events = try Scripted.messages(100, until: Scripted.now() - 60)

@@ -257,7 +257,9 @@ class Link:
         for f in filters:
             for e in self.store.page(f, rules): events.setdefault(e['id'], e)
         page = sorted(events.values(), key=lambda e: (-e['created_at'], e['id']))
-        for e in page: self.say('EVENT', name, e)
+        lasting = rules.get('drops_after', 10 ** 9)
+        for e in page[:lasting]: self.say('EVENT', name, e)
+        if len(page) > lasting: return self.drop()
         self.interrupt(name, page)
         self.subscriptions[name] = filters
         if touches(rules.get('endless_kinds', [])): return

@@ -85,7 +85,7 @@ import Testing
     #expect(run.held.count == 400 || !run.gaps.isEmpty)
   }
 
-  private static func relay(_ random: SeededRandom) -> ModelRelay {
+  static func relay(_ random: SeededRandom) -> ModelRelay {
     var relay = ModelRelay()
     relay.cap = 2 + random.below(random.chance(0.5) ? 20 : 499)
     let span = 1 + random.below(3000)

@@ -355,6 +355,18 @@ import Testing
     #expect(!run.isProved(150) && run.isProved(115) && run.isProved(199))
   }
 
+  @Test(arguments: [99, 100, 300])
+  func `a second as large as the limit that was asked is not taken for all of it`(count: Int) {
+    var relay = ModelRelay()
+    relay.stored = ModelRelay.burst(1000, count) + ModelRelay.burst(500, 3, from: 5000)
+    relay.limitMax = 100
+    // To another walk of the round it has given more.
+    let run = WalkRun(&relay, options: .init(limits: Limits(), pageShown: 500))
+    #expect(run.end == .drained && run.lies.isEmpty)
+    #expect(run.isProved(1000) == (count < 100) && run.isGap(1000) == (count >= 100))
+    #expect(run.isProved(500) && run.held.count == min(count, 100) + 3)
+  }
+
   @Test func `a relay that refuses a large limit is asked for less`() {
     var walk = HistoryWalk(Filter(kinds: [9]), options: HistoryWalk.Options(limits: Limits()))
     guard case .ask(let first) = walk.next(now: 1000) else { return }

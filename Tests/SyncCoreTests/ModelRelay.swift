@@ -29,12 +29,22 @@ struct ModelRelay {
   /// and stored from then on.
   var arrivals: (Int) -> [(place: Int, EventPosition)] = { _ in [] }
   private(set) var requests: [HistoryWalk.Request] = []
+  /// The connection ends after so many events of an answer; nil where it lasts.
+  var losesAfter: (_ request: Int, _ rows: Int) -> Int? = { _, _ in nil }
+  /// The connection ends with each request that only gauges.
+  var losesGauges = false
+  /// Requests with a larger limit are refused.
+  var limitMax: Int?
   /// What it held when the last request came.
   private(set) var storedBefore: Set<EventPosition> = []
 
   mutating func answer(_ request: HistoryWalk.Request, now: Timestamp) -> (PageTally, PageEnd) {
     requests.append(request)
     storedBefore = Set(stored)
+    if let limitMax, request.filter.limit ?? 0 > limitMax {
+      delivered = []
+      return (request.tally(now: now), .refused("invalid: limit too large"))
+    }
     var until = request.filter.until
     if readsZeroAsNoBound, until == 0 { until = nil }
     if isUntilExclusive { until = until.map { $0 - 1 } }
@@ -71,6 +81,8 @@ struct ModelRelay {
         && (request.filter.since.map { event.createdAt >= $0 } ?? true)
       if isAsked { rows.insert(event, at: min(place, rows.count)) }
     }
+    let lasting = request.isGauge && losesGauges ? 0 : losesAfter(requests.count, rows.count)
+    if let lasting { rows = Array(rows.prefix(lasting)) }
     var tally = request.tally(now: now)
     for row in rows {
       if let bound = request.filter.until, row.createdAt > bound {
@@ -84,6 +96,7 @@ struct ModelRelay {
       }
     }
     delivered = rows
+    if lasting != nil { return (tally, .disconnected) }
     return (tally, .complete(saysFinish && isWhole ? .finish : .none))
   }
 

@@ -107,9 +107,21 @@ import Testing
       watch.unanswered("no", isSilent: false)
       watch.unanswered("no", isSilent: false)
       #expect(watch.givenUp == nil)
-      watch.answered()
+      watch.answered(isWhole: true)
     }
     for _ in 0..<3 { watch.unanswered("no", isSilent: true) }
     #expect(watch.givenUp == "no")
+  }
+
+  @Test(arguments: [false, true])
+  func `two walks in a row that lost every connection are enough, parts of answers or not`(
+    isWhole: Bool
+  ) {
+    var watch = AnswerWatch(limits: Limits())
+    for round in 1...3 {
+      watch.lost("the connection was lost")
+      #expect((watch.givenUp == nil) == (isWhole || round < 2))
+      watch.answered(isWhole: isWhole)
+    }
   }
 }

@@ -74,6 +74,46 @@ import Testing
     await store.close()
   }
 
+  /// Bounds that leave out all of the demo community.
+  enum Bound: CaseIterable {
+    case since, until
+  }
+
+  @Test(arguments: Bound.allCases, [SyncPlan.Extent.community, .everything])
+  func `a bound on dates leaves out no group, and nothing of what is said of one`(
+    bound: Bound, extent: SyncPlan.Extent
+  ) async throws {
+    let world = try await EngineWorld(rules: .withoutGroups)
+    let kinds = SyncScopes.stateKinds + [.groupMetadata]
+    let dates = await world.events().map(\.createdAt)
+    var plan = SyncPlan(extent)
+    let inside: Timestamp
+    switch bound {
+    case .since:
+      plan.since = try #require(dates.max()) + 10
+      inside = try #require(dates.max()) + 20
+    case .until:
+      plan.until = try #require(dates.min()) - 10
+      inside = try #require(dates.min()) - 20
+    }
+    let message = try world.message("inside", at: inside)
+    try await world.post([message])
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member) { $0.isReadOnly = true }
+    let summary = try await engine.syncOnce(plan)
+    #expect(summary.isComplete, "\(summary.gaps)")
+    let ids = try store.ids()
+    #expect(await world.held(Filter(kinds: kinds)).isSubset(of: ids))
+    #expect(ids.contains(message.id))
+    // The bound holds for what people wrote.
+    let outside = await world.events(Filter(kinds: [.message])).filter { event in
+      plan.since.map { event.createdAt < $0 } ?? plan.until.map { event.createdAt > $0 } ?? false
+    }
+    #expect(!outside.isEmpty && outside.allSatisfy { !ids.contains($0.id) })
+    await engine.stop()
+    await store.close()
+  }
+
   @Test(arguments: [false, true])
   func `a group is mirrored with every kind that is in it, where the relay lets`(isLetting: Bool)
     async throws

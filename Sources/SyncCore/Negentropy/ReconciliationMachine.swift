@@ -13,6 +13,8 @@ public import Nostr
 /// * Windows are split only where one is refused for its size or holds more than is compared at
 ///   once, and never below one second. Windows that were split share a second at each cut, because
 ///   not every relay counts the second of a bound.
+/// * Where connections end amid sessions or requests, less is compared and asked for at once; where
+///   none comes to its end, all is left.
 /// * What cannot be compared is left over for a walk by pages, whatever the reason.
 ///
 /// Invariant: each outcome ends a window, splits one, or is one of a bounded number of attempts at
@@ -58,6 +60,8 @@ public struct ReconciliationMachine: Sendable {
     /// The relay refused for the size of what it has. Where the local copy has a good part of it,
     /// its middle is a better place to cut than the middle of the time.
     case tooManyThere(middle: Timestamp?)
+    /// The connection ended amid the session; the middle as above.
+    case cutOff(middle: Timestamp?)
     case ended(NegotiationEnd)
   }
 
@@ -91,8 +95,11 @@ public struct ReconciliationMachine: Sendable {
   private var attempts = 0
   private var refusals = 0
   private var idsMax: Int
+  private var interruptions = Interruptions(answerLeast: 1)
   /// Why something was left over, the last time.
   public private(set) var refusal: NegotiationRefusal?
+  /// Whether it was given up because no connection lasted.
+  public private(set) var isLost = false
 
   /// - Parameter windows: Newest first and apart from one another.
   public init(_ scope: Filter, windows: [HistoryWalk.Leg], options: Options) {
@@ -113,9 +120,12 @@ public struct ReconciliationMachine: Sendable {
     case .comparing:
       askedAt = now
       return .compare(filter(of: window))
-    case .fetching: return .fetch(Array(pending.prefix(idsMax)))
+    case .fetching: return .fetch(Array(pending.prefix(idsAsked)))
     }
   }
+
+  /// How many events are asked for together.
+  private var idsAsked: Int { min(idsMax, interruptions.answerMax) }
 
   private func filter(of window: Window) -> Filter {
     var filter = scope
@@ -134,6 +144,7 @@ public struct ReconciliationMachine: Sendable {
     case .done(let missing, let isSeen, let isWhole):
       refusals = 0
       attempts = 0
+      interruptions.answered()
       if options.needsSight, !isSeen { return leave() }
       if missing.isEmpty {
         // A part that brings nothing says nothing about the rest.
@@ -147,8 +158,10 @@ public struct ReconciliationMachine: Sendable {
     case .tooManyHere(let middle): return split(window, at: middle)
     case .tooManyThere(let middle): return tooMany(window, middle)
     case .ended(.refused(let refusal)): return refused(window, refusal)
-    case .ended(.disconnected):
-      return tryAgain(atMost: options.limits.walkDisconnectsMax)
+    case .cutOff(let middle):
+      if interrupted(after: 0) { return leaveAll() }
+      return interruptions.inRow > 1 ? split(window, at: middle) : .init()
+    case .ended(.disconnected): return compared(.cutOff(middle: nil))
     case .ended(.cancelled): return leaveAll()
     }
   }
@@ -201,13 +214,13 @@ public struct ReconciliationMachine: Sendable {
     _ delivered: Set<EventID>, doubts: [PageTally.Doubt] = [], _ end: PageEnd
   ) -> HistoryWalk.Findings {
     guard case .fetching(let isWhole) = phase, let window = windows.first else { return .init() }
-    let asked = pending.prefix(idsMax)
-    let rest = pending.dropFirst(idsMax)
+    let asked = pending.prefix(idsAsked)
+    let rest = pending.dropFirst(idsAsked)
     let absent = asked.filter { !delivered.contains($0) }
     let hasDelivered = absent.count < asked.count
     hasProgress = hasProgress || hasDelivered
     self.doubts += doubts
-    if hasDelivered { attempts = 0 }
+    if case .complete = end { interruptions.answered() }
     switch end {
     case .complete where hasDelivered: pending = Array(rest) + absent
     case .complete:
@@ -220,8 +233,9 @@ public struct ReconciliationMachine: Sendable {
       return .init()
     case .refused, .noticed: pending = Array(rest) + absent
     case .timedOut, .disconnected:
+      // What came is here; that a request was cut off is no progress all the same.
       pending = Array(rest) + absent
-      return tryAgain(atMost: options.limits.walkDisconnectsMax)
+      if interrupted(after: asked.count - absent.count) { return leaveAll() }
     case .cancelled: return leaveAll()
     }
     return pending.isEmpty ? drained(window, isWhole) : .init()
@@ -265,6 +279,13 @@ public struct ReconciliationMachine: Sendable {
   private func span(of window: Window) -> HistoryWalk.Span? {
     let to = min(window.to ?? askedAt, askedAt)
     return window.from <= to ? HistoryWalk.Span(from: window.from, to: to) : nil
+  }
+
+  /// - Returns: Whether it is given up.
+  private mutating func interrupted(after delivered: Int) -> Bool {
+    interruptions.cutOff(after: delivered, of: idsAsked)
+    isLost = interruptions.inRow >= options.limits.walkDisconnectsMax
+    return isLost
   }
 
   private mutating func tryAgain(atMost limit: Int) -> HistoryWalk.Findings {

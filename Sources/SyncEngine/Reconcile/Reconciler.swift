@@ -37,7 +37,11 @@ struct Reconciler: Sendable {
 
   private func runEverything(_ plan: SyncPlan) async {
     let end = await walk(SyncScopes.everything, plan, isTrial: true)
-    guard case .refused = end, await tally.keyNeeded == nil else { return }
+    guard case .refused = end, await tally.keyNeeded == nil else {
+      // Within bounds, what is said of the groups and the people of those events may be missing.
+      if plan.isBounded, end == .drained { await walkProfiles(of: walkGroupStates(plan), plan) }
+      return
+    }
     // A filter without kinds is refused, or answered with nothing: every kind that is known, in
     // classes, and every group.
     await walk(SyncScopes.everyKind(me: me), plan)
@@ -45,22 +49,34 @@ struct Reconciler: Sendable {
   }
 
   private func runCommunity(_ plan: SyncPlan) async {
-    // The list is walked whole each time: it is short, and it says what else there is to walk.
-    var whole = plan
-    whole.isFull = true
-    await walk([SyncScopes.groupList], whole)
-    let known = await desk.groups(now: ports.clock.now())
-    let all = Set(await tally.groupsListed).union(known).sorted()
-    let groups = Array(all.prefix(limits.groupsMax))
+    let groups = await walkGroupList(plan)
     await onGroups?(groups)
     await walkGroups(groups, plan)
     await walkProfiles(of: groups, plan)
   }
 
+  /// - Returns: The groups that the relay lists or that are known.
+  private func walkGroupList(_ plan: SyncPlan) async -> [Text] {
+    // The list is walked whole each time: it is short, and it says what else there is to walk.
+    var whole = plan.unbounded
+    whole.isFull = true
+    await walk([SyncScopes.groupList], whole)
+    let known = await desk.groups(now: ports.clock.now())
+    let all = Set(await tally.groupsListed).union(known).sorted()
+    return Array(all.prefix(limits.groupsMax))
+  }
+
+  /// Brings over what the relay says of each group, whenever it said so.
+  private func walkGroupStates(_ plan: SyncPlan) async -> [Text] {
+    let groups = await walkGroupList(plan)
+    await walk(groups.map(SyncScopes.groupState), plan.unbounded)
+    return groups
+  }
+
   /// Brings over what the relay says of each group and everything that is in it. A relay that takes
   /// no filter without kinds is asked for those that are known, in classes.
   private func walkGroups(_ groups: [Text], _ plan: SyncPlan) async {
-    await walk(groups.map(SyncScopes.groupState), plan)
+    await walk(groups.map(SyncScopes.groupState), plan.unbounded)
     await forEach(groups) { await walkGroup($0, plan) }
   }
 
@@ -98,9 +114,8 @@ struct Reconciler: Sendable {
     let batches = stride(from: 0, to: people.count, by: limits.profilesPerRequest).map { start in
       Array(people[start..<min(start + limits.profilesPerRequest, people.count)])
     }
-    var whole = plan
+    var whole = plan.unbounded
     whole.isFull = true
-    whole.since = nil
     await walk(batches.map(SyncScopes.profiles), whole, isRecorded: false)
   }
 
@@ -155,7 +170,7 @@ struct Reconciler: Sendable {
     var isSilent = true
     for filter in [Filter(limit: 1), Filter(kinds: [.groupMetadata, .message, .note], limit: 1)] {
       let page = await connection.fetch(HistoryWalk.Request(filter: filter)) { _, _ in }
-      if page.isAnswer { await tally.answered(by: relay) }
+      if page.isAnswer { await tally.answered(page.end, by: relay) }
       if page.tally.delivered > 0 { return await tally.delivered(by: relay, pageShown: 0) }
       if case .noticed(let why) = page.end {
         await tally.unanswered(why, isSilent: false, by: relay)
@@ -164,7 +179,7 @@ struct Reconciler: Sendable {
     }
     // One filter may be passed over in silence, two of different kinds are not.
     if isSilent {
-      await tally.unanswered("the relay did not answer in time", isSilent: true, by: relay)
+      await tally.unanswered(HistoryWalk.End.timedOut.words, isSilent: true, by: relay)
     }
   }
 
@@ -233,7 +248,8 @@ struct Reconciler: Sendable {
       } else {
         if isTrial, end == .drained { await tally.servesKindless(relay) }
         await tally.ended(
-          scope, end == .drained, unsettled: end.isWorthAnotherTry ? end.words : nil)
+          scope, end == .drained,
+          unsettled: end.isWorthAnotherTry ? watch.givenUp ?? end.words : nil)
       }
       return end
     } catch {

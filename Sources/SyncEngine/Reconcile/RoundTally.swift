@@ -58,8 +58,14 @@ actor RoundTally {
   }
 
   /// The relay has answered a request, be it without an end.
-  func answered(by relay: RelayURL) {
-    watches[relay, default: AnswerWatch(limits: limits)].answered()
+  func answered(_ end: PageEnd, by relay: RelayURL) {
+    let isWhole = if case .complete = end { true } else { false }
+    watches[relay, default: AnswerWatch(limits: limits)].answered(isWhole: isWhole)
+  }
+
+  /// No connection lasted until one answer of a walk was whole.
+  func lost(_ why: Text, by relay: RelayURL) {
+    watches[relay, default: AnswerWatch(limits: limits)].lost(why)
   }
 
   func unanswered(_ why: Text, isSilent: Bool, by relay: RelayURL) {

@@ -40,13 +40,13 @@ struct WalkRun {
   func run(_ start: HistoryWalk) async throws(LogError) -> HistoryWalk.End {
     let outcome = await withTaskGroup(of: LogError?.self) { group in
       var walk = start
-      var disconnects = 0
       var failure: LogError?
       var isStoring = false
       var isServed = !isTrial && !isStranger
       var isAnswered = false
+      var isOneWhole = false
       while failure == nil {
-        if Task.isCancelled { _ = walk.stop(.cancelled, why: "stopped before the end") }
+        if Task.isCancelled { _ = walk.stop(.cancelled) }
         let step = walk.next(now: reconciler.ports.clock.now())
         if case .reconcile(let second) = step {
           let findings = walk.reconciled(await hasCompared(second))
@@ -57,16 +57,15 @@ struct WalkRun {
         var page = await fetch(request)
         var findings = walk.received(page.tally, page.end)
         if page.isAnswer {
-          await reconciler.tally.answered(by: relay)
+          await reconciler.tally.answered(page.end, by: relay)
           isAnswered = true
         }
         if page.tally.delivered > 0 {
           await reconciler.tally.delivered(by: relay, pageShown: walk.pageShown)
         }
-        // A page that was cut short is asked for whole again, so what it brought is no progress.
-        disconnects = page.end == .disconnected ? disconnects + 1 : 0
-        if disconnects >= reconciler.limits.walkDisconnectsMax {
-          findings = walk.stop(.disconnected, why: "the connection was lost")
+        if case .complete = page.end { isOneWhole = true }
+        if !isOneWhole, walk.end == .disconnected {
+          await reconciler.tally.lost(HistoryWalk.End.disconnected.words, by: relay)
         }
         if !isAnswered, let why = walk.end?.silence {
           await reconciler.tally.unanswered(why, isSilent: walk.end == .timedOut, by: relay)
@@ -104,6 +103,8 @@ struct WalkRun {
 
   /// Whether a second too dense for pages was read whole by NIP-77.
   private func hasCompared(_ second: Timestamp) async -> Bool {
+    // It may have been given up since this walk began.
+    guard await reconciler.connection.servesNegentropy() else { return false }
     let run = WindowRun(
       scope: scope, isRecorded: false, floor: floor, ceiling: ceiling, needsSight: true,
       reconciler: reconciler)
@@ -185,17 +186,6 @@ extension HistoryWalk.End {
     switch self {
     case .timedOut, .disconnected, .cancelled: true
     case .drained, .unpageable, .refused, .unreadable: false
-    }
-  }
-
-  var words: Text {
-    switch self {
-    case .drained: "read to the end"
-    case .unpageable(let why), .refused(let why): why
-    case .timedOut: "the relay did not answer in time"
-    case .disconnected: "the connection was lost"
-    case .unreadable: "the relay sent what cannot be read"
-    case .cancelled: "stopped before the end"
     }
   }
 

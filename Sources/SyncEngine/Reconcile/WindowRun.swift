@@ -48,6 +48,8 @@ struct WindowRun: Sendable {
         switch machine.next(now: reconciler.ports.clock.now()) {
         case .ended(let left):
           outcome.left = left
+          // Else each of many groups would cost as many connections.
+          if machine.isLost { await connection.refusedNegentropy(.failed(Self.lost)) }
           if isStoring, let error = await group.next() { failure = error }
           return (outcome: outcome, failure: failure)
         case .compare(let filter):
@@ -83,6 +85,8 @@ struct WindowRun: Sendable {
 
   // MARK: Comparing
 
+  private static let lost = HistoryWalk.End.disconnected.words
+
   /// From so many items on, where they lie tells where the relay's lie.
   private static let tellingCount = 256
 
@@ -111,15 +115,18 @@ struct WindowRun: Sendable {
         isSeen: !listed.isEmpty || lacking < set.count, isWhole: isWhole)
     case .ended(let end):
       switch end {
-      case .refused(.tooMany):
-        let isTelling = set.count >= Self.tellingCount
-        return .tooManyThere(middle: isTelling ? set[set.count / 2].createdAt : nil)
+      case .refused(.tooMany): return .tooManyThere(middle: Self.middle(of: set))
+      case .disconnected: return .cutOff(middle: Self.middle(of: set))
       case .refused(.silent), .refused(.unsupported):
         if case .refused(let refusal) = end { await connection.refusedNegentropy(refusal) }
-      case .refused, .disconnected, .cancelled: break
+      case .refused, .cancelled: break
       }
       return .ended(end)
     }
+  }
+
+  private static func middle(of set: NegentropySet) -> Timestamp? {
+    set.count >= tellingCount ? set[set.count / 2].createdAt : nil
   }
 
   // MARK: Fetching
