@@ -152,6 +152,6 @@ import Testing
       rows.map { $0["text"] as? String } == ["said at \(Timestamp(100))", reply, reply, reply])
     #expect(rows.map { $0["root_held"] as? Bool } == [nil, false, false, false])
     let text = try await skep.runAside("chat", "--offline", stdin: "/open den\n").text
-    #expect(text.contains("reply to a message not held"), "\(text)")
+    #expect(text.contains("reply to a message not shown here"), "\(text)")
   }
 }

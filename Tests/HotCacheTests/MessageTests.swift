@@ -166,6 +166,38 @@ struct MessageTests {
     }
   }
 
+  /// Why a message that is in the log is on no page.
+  enum Absence: CaseIterable { case expired, discarded, blocked, deleted, redated }
+
+  @Test(arguments: Absence.allCases)
+  func `a reply whose root is on no page stands in the timeline; a deleted root's mark leads to it`(
+    absence: Absence
+  ) throws {
+    let root = event(
+      9, by: 1, at: 10, [["h", "g"]] + (absence == .expired ? [["expiration", "500"]] : []), "root")
+    let answer = reply("answer", to: root, by: 2, at: 20)
+    let log = ArrayLog()
+    log.append([root, answer])
+    switch absence {
+    case .expired, .blocked: break
+    case .discarded: log.append(.fact(.discarded(root.id)))
+    case .redated:
+      log.append(.fact(.redated(old: root.id, new: message("later", at: 11).id)))
+    case .deleted: log.append([event(5, by: 1, at: 30, [["e", root.id.hex]], "")])
+    }
+    let views = try views(log)
+    if absence == .blocked { views.setBlocked([root.pubkey]) }
+    try views.read { view throws(CacheError) in
+      let page = try view.timeline("g", .newest, now: noon)
+      #expect(page.map(\.text) == (absence == .deleted ? [""] : ["answer"]))
+      #expect(page.map(\.isStray) == [absence != .deleted])
+      #expect(try view.thread(root.id, group: "g", now: noon).map(\.text) == ["answer"])
+      // Before it has expired it leads to its thread.
+      let before = try view.timeline("g", .newest, now: 400)
+      #expect(before.map(\.text) == (absence == .expired ? ["root"] : page.map(\.text)))
+    }
+  }
+
   @Test func `a thread without end does not hide the channel, and is not read without end`() throws
   {
     let roots = [message("root", at: 10), message("older", at: 5)]

@@ -20,18 +20,32 @@ extension Reading {
       left -= 1
       if left < 0 { return .goOn([own]) }
       guard let root = event.place.root else { return .skip }
-      return try isHeld(root: root, in: group) ? .skip : .take
+      return try isShown(root: root, in: group, now: now) ? .skip : .take
     }
   }
 
-  /// Whether the beginning of a thread is a message of the group that is here.
-  private func isHeld(root: EventID, in group: Text?) throws(StoreError) -> Bool {
-    let start = ThreadStart(root: root, group: group?.owned())
+  /// Whether the beginning of a thread is a message of the group that pages show, so that it leads to
+  /// the thread. One that was deleted leaves a mark in its place, which does.
+  private func isShown(
+    root: EventID, in group: Text?, now: Timestamp
+  ) throws(StoreError) -> Bool {
+    let start = ThreadStart(root: root, group: group?.owned(), now: now)
     if let known = memo.roots[start] { return known }
-    let row = try row(root)
-    let isHeld = row.map { $0.event.isMessage && $0.event.group == group } ?? false
-    memo.roots[start] = isHeld
-    return isHeld
+    var isShown = false
+    if let row = try row(root), row.event.group == group {
+      isShown = try mayShow(row, now: now) && row.event.isMessage
+    }
+    memo.roots[start] = isShown
+    return isShown
+  }
+
+  /// Whether nothing keeps the row off every page: its kind, its author, its time, or its having
+  /// been given up.
+  private func mayShow(_ row: BodyRow, now: Timestamp) throws(StoreError) -> Bool {
+    guard MessageKinds.rows.contains(row.kind), !blocked.contains(row.pubkey),
+      !isExpired(row, now: now)
+    else { return false }
+    return try !isHidden(row.id)
   }
 
   /// The replies of a thread. The root itself is not among them.
@@ -128,9 +142,7 @@ extension Reading {
   /// A message as it reads now; nil for what is not a message, was discarded, has expired, or is
   /// by somebody who is blocked.
   func message(_ row: BodyRow, now: Timestamp, me: PublicKey?) throws(StoreError) -> MessageRow? {
-    guard MessageKinds.rows.contains(row.kind), !blocked.contains(row.pubkey),
-      !isExpired(row, now: now), try !isHidden(row.id)
-    else { return nil }
+    guard try mayShow(row, now: now) else { return nil }
     let event = row.event
     guard event.isMessage else { return nil }
     let place = event.place
@@ -150,7 +162,7 @@ extension Reading {
     let text = isDeleted ? .empty : edit?.content ?? row.content
     var isStray = false
     if event.isThreadOnly, let root = place.root {
-      isStray = try !isHeld(root: root, in: event.group)
+      isStray = try !isShown(root: root, in: event.group, now: now)
     }
     return MessageRow(
       sequence: LogSequence(Int64(row.sequence)), id: row.id, group: event.group?.owned(),

@@ -26,10 +26,11 @@ struct Reading {
     var hasRedated: Bool?
   }
 
-  /// The beginning of a thread as its replies name it.
+  /// The beginning of a thread as its replies name it, at a time: it may expire.
   struct ThreadStart: Hashable {
     let root: EventID
     let group: Text?
+    let now: Timestamp
   }
 
   /// The event of an id, if the log has it.

@@ -95,7 +95,7 @@ struct ChatRendering {
     } else if shown.isMine {
       marks.append("✓")
     }
-    if row.isStray { marks.append("reply to a message not held") }
+    if row.isStray { marks.append("reply to a message not shown here") }
     if row.isPinned { marks.append("pinned") }
     if row.isEdited && !row.isDeleted { marks.append("edited") }
     if row.redatedFrom != nil { marks.append("re-dated") }

@@ -176,7 +176,7 @@ extension ChatSession {
     guard let first = rows.first else {
       throw ChatFailure("unknown-message", "that message is not held")
     }
-    if first.isStray { try output.say("the beginning of this thread is not held") }
+    if first.isStray { try output.say("the beginning of this thread is not shown here") }
     let shown = try await shown(rows)
     if output.isJSON {
       for message in shown { try output.out.write(row: ChatRows.message(message)) }
