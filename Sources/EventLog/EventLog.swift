@@ -128,7 +128,8 @@ public actor EventLog {
     }
   }
 
-  /// Ends a message by hand: nothing is sent any more, and views hide its event.
+  /// Ends a message by hand: nothing is sent any more, and views hide its event. Throws
+  /// `LogError.alreadySent` for what a relay has.
   public func discard(_ message: MessageID) throws(LogError) {
     try transaction(.full) { transaction throws(LogError) in try transaction.discard(message) }
   }

@@ -19,6 +19,8 @@ public enum LogError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A migration of the program, or one that the file went through, is not the one released.
   case migrationChanged(Int)
   case unknownMessage(String)
+  /// A relay has the message, so it cannot be given up any more.
+  case alreadySent(String)
   /// Events of ephemeral kinds are never stored, so they cannot wait in the outbox.
   case ephemeral
   case closed
@@ -48,6 +50,9 @@ public enum LogError: Error, Hashable, Sendable, CustomStringConvertible {
     case .migrationChanged(let number):
       "migration \(number) is not the one that was released: use an unchanged version of skep"
     case .unknownMessage(let name): "there is no message \(name) in the outbox"
+    case .alreadySent(let name):
+      "message \(name) was sent: a relay has it, so it cannot be discarded; “/delete” in “skep chat” "
+        + "asks the relay to take it away"
     case .ephemeral: "an event of an ephemeral kind is never stored, so it cannot be queued"
     case .closed: "the log is closed"
     }

@@ -100,6 +100,10 @@ enum FactRow {
     case redated = 5
   }
 
+  static var restoredSQL: String {
+    "SELECT event FROM fact WHERE type = \(Kind.restored.rawValue)"
+  }
+
   static func insert(
     _ fact: Fact, at sequence: LogSequence, relay: Int64?, now: Timestamp,
     into database: Connection

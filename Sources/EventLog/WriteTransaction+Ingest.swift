@@ -24,6 +24,7 @@ extension WriteTransaction {
         admissions.append(.appended(sequence))
       } else {
         try noteProvenance(of: logged, relay: relay)
+        try restore(logged.event.id)
         admissions.append(.duplicate)
       }
     }
@@ -52,13 +53,16 @@ extension WriteTransaction {
       ON CONFLICT (event, relay) DO NOTHING
       """,
       [.int(known.sequence), .int(relay), .time(logged.receivedAt)])
-    guard added > 0 else { return }
-    try append(.served(id, by: source))
-    // Discarding hid what had not been said; now somebody else shows that it was.
-    if state.discarded.contains(id) {
-      try append(.restored(id))
-      noteDiscarded(id, false)
-    }
+    if added > 0 { try append(.served(id, by: source)) }
+  }
+
+  /// Discarding hid what had not been said; now somebody else, a relay or a file, shows that it was.
+  /// Whether that was known before does not matter: what is hidden and served would be missing in
+  /// answers that are called complete.
+  mutating func restore(_ id: EventID) throws(LogError) {
+    guard state.discarded.contains(id) else { return }
+    try append(.restored(id))
+    noteDiscarded(id, false)
   }
 
   // MARK: Rejects

@@ -36,7 +36,7 @@ extension WriteTransaction {
     return try existing(message)
   }
 
-  func record(_ change: DeliveryChange) throws(LogError) {
+  mutating func record(_ change: DeliveryChange) throws(LogError) {
     let changed = try database.run(
       """
       UPDATE delivery SET state = ?, attempts = ?, reason = ?, next_attempt_at = ?,
@@ -50,6 +50,10 @@ extension WriteTransaction {
       ])
     if changed == 0 {
       throw LogError.unknownMessage("\(change.message) for \(change.relay)")
+    }
+    // The relay's yes may have been on its way while the message was discarded.
+    if change.state == .sent, !state.discarded.isEmpty {
+      try restore(try existing(change.message).eventID)
     }
   }
 
@@ -80,6 +84,8 @@ extension WriteTransaction {
 
   mutating func discard(_ id: MessageID) throws(LogError) {
     let message = try existing(id)
+    // What others can read is not taken back by hiding it here: that takes a deletion.
+    if try isHeldElsewhere(message) { throw LogError.alreadySent(id.description) }
     if message.isDiscarded { return }
     try database.run(
       "UPDATE message SET discarded_at = ? WHERE id = ?", [.time(now), .int(id.number)])
@@ -94,6 +100,19 @@ extension WriteTransaction {
       """, [.time(now), .int(id.number), .int(id.number)])
     try append(.discarded(message.eventID))
     noteDiscarded(message.eventID, true)
+  }
+
+  /// Whether a relay took the message, or somebody was seen to have it.
+  private func isHeldElsewhere(_ message: Message) throws(LogError) -> Bool {
+    if message.deliveries.contains(where: { $0.state == .sent }) { return true }
+    if message.isDiscarded, !state.discarded.contains(message.eventID) { return true }
+    let served = try database.first(
+      """
+      SELECT 1 FROM event e WHERE e.id = ? AND (e.relay IS NOT NULL
+        OR EXISTS (SELECT 1 FROM provenance p WHERE p.event = e.seq))
+      """, [.bytes(message.eventID.bytes)]
+    ) { $0.int(0) }
+    return served != nil
   }
 
   /// What was being sent when the process ended: a relay that was handed the bytes may have them,

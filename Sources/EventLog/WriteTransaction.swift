@@ -18,10 +18,18 @@ struct WriterState {
     head = LogSequence(try database.number(LogReader.headSQL))
     relays = [:]
     scopes = [:]
-    let ids = try database.rows("SELECT event FROM message WHERE discarded_at IS NOT NULL") {
-      $0.bytes32(0)
+    discarded = try Self.events(
+      "SELECT event FROM message WHERE discarded_at IS NOT NULL", database)
+    // What was restored once stays so: that somebody else has it is never unsaid.
+    if !discarded.isEmpty {
+      discarded.subtract(try Self.events(FactRow.restoredSQL, database))
     }
-    discarded = Set(ids.compactMap { $0 }.map { EventID($0) })
+  }
+
+  private static func events(_ sql: String, _ database: Connection) throws(LogError) -> Set<EventID>
+  {
+    let ids = try database.rows(sql) { $0.bytes32(0) }
+    return Set(ids.compactMap { $0 }.map { EventID($0) })
   }
 }
 

@@ -134,6 +134,8 @@ public struct Limits: Sendable, Hashable {
   public var errorAttemptsMax = 6
   public var unknownPrefixAttemptsMax = 3
   public var outboxRetryMax: Duration = .seconds(300)
+  /// How long a one-shot run waits for the outbox while no message comes to its end.
+  public var settlePatience: Duration = .seconds(35)
   public var outboxMax = 10_000
   /// The most slots of which the date of the version written last is remembered.
   public var versionDatesMax = 256

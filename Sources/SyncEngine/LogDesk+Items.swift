@@ -65,10 +65,15 @@ extension LogDesk {
       switch logged {
       case nil: missing.append(id)
       case .groupDeleteEvent?: if try !isServed(id, by: relay) { missing.append(id) }
-      case _?: break
+      // What was given up and is there after all comes back when it is served.
+      case _?: if try isDiscarded(id) { missing.append(id) }
       }
     }
     return missing
+  }
+
+  private func isDiscarded(_ id: EventID) throws(ItemsError) -> Bool {
+    try answer { () throws(LogError) in try reader.message(eventID: id)?.isDiscarded == true }
   }
 
   /// Whose profiles are wanted, as far as the local copy knows: people with one, members, and who

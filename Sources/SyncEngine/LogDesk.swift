@@ -76,6 +76,19 @@ actor LogDesk {
     try reader.deliveries(includingSent: false)
   }
 
+  /// Messages that wait for another and only say something about that: edits, reactions, deletions.
+  func remarks(on message: MessageID) throws(LogError) -> [MessageID] {
+    var remarks: [MessageID] = []
+    for delivery in try openDeliveries() where delivery.waitsFor == message {
+      guard delivery.handedAt == nil, delivery.state != .sent,
+        let kind = try reader.kind(of: delivery.eventID),
+        [.edit, .reaction, .deletion].contains(kind)
+      else { continue }
+      remarks.append(delivery.message)
+    }
+    return Set(remarks).sorted()
+  }
+
   func settings() throws(LogError) -> CommunitySettings { try CommunitySettings(reader) }
 
   func lessons(of relay: RelayURL) throws(LogError) -> RelayLessons {

@@ -62,6 +62,8 @@ public enum EngineError: Error, Sendable, CustomStringConvertible {
   case store(LogError)
   case outboxFull(Int)
   case unknownMessage(MessageID)
+  /// A relay has the message, so it cannot be given up any more.
+  case alreadySent(MessageID)
   /// The version that it would replace is dated too far ahead of the clock for another to follow.
   case versionAhead(Timestamp)
   case stopped
@@ -79,6 +81,7 @@ public enum EngineError: Error, Sendable, CustomStringConvertible {
     case .store(let error): error.description
     case .outboxFull(let count): "\(count) messages already wait to be sent; send or discard some"
     case .unknownMessage(let id): "there is no message \(id) in the outbox"
+    case .alreadySent(let id): LogError.alreadySent(id.description).description
     case .versionAhead(let date):
       "there is a version of this dated \(date), too far ahead of the clock for a new one to follow "
         + "it: check the clock; nothing was written"

@@ -198,6 +198,77 @@ import Testing
       ])
   }
 
+  /// How a relay may be known to have a message.
+  enum Holding: CaseIterable { case accepted, servedByHome, servedByReplica, neither }
+
+  @Test(arguments: Holding.allCases)
+  func `what a relay has is not discarded`(holding: Holding) async throws {
+    let bench = try Bench()
+    let log = try await bench.open()
+    let message = try await log.enqueue(Sample.event(1), to: [Sample.home])
+    try await log.record(
+      DeliveryChange(
+        message: message.id, relay: Sample.home,
+        state: holding == .accepted ? .sent : .unknown, attempts: 1, handedAt: 5))
+    if holding == .servedByHome || holding == .servedByReplica {
+      let relay = holding == .servedByHome ? Sample.home : Sample.replica
+      _ = try await log.ingest(bench.batch([Sample.event(1)], from: relay))
+    }
+    if holding == .neither {
+      try await log.discard(message.id)
+    } else {
+      await #expect(throws: LogError.alreadySent("1")) { try await log.discard(message.id) }
+    }
+    #expect(try log.reader.message(id: message.id)?.isDiscarded == (holding == .neither))
+    await log.close()
+  }
+
+  /// Homes that an earlier version has hurt: the message was sent and served, and hidden all the same.
+  @Test(arguments: [Sample.home, nil])
+  func `a sent message that was hidden comes back when it is served again or imported`(
+    source: RelayURL?
+  ) async throws {
+    let bench = try Bench()
+    var log = try await bench.open()
+    let message = try await log.enqueue(Sample.event(1), to: [Sample.home])
+    try await log.discard(message.id)
+    await log.close()
+    do {
+      let raw = try RawDatabase(bench.path)
+      try raw.execute("UPDATE delivery SET state = 'sent', handed_at = 5")
+      try raw.execute("INSERT OR IGNORE INTO relay (url) VALUES ('\(Sample.home)')")
+      try raw.execute(
+        "INSERT INTO provenance (event, relay, first_seen) SELECT e.seq, r.id, 5"
+          + " FROM event e, relay r WHERE r.url = '\(Sample.home)'")
+    }
+    log = try await bench.open()
+    for _ in 0..<2 {
+      _ = try await log.ingest(bench.batch([Sample.event(1)], from: source))
+      await log.close()
+      log = try await bench.open()
+    }
+    #expect(
+      try log.reader.entries(after: LogSequence(2), limit: 9).map(\.fact)
+        == [.restored(message.eventID)])
+    await #expect(throws: LogError.alreadySent("1")) { try await log.discard(message.id) }
+    await log.close()
+  }
+
+  @Test func `a message whose acceptance was on its way while it was discarded comes back`()
+    async throws
+  {
+    let bench = try Bench()
+    let log = try await bench.open()
+    let message = try await log.enqueue(Sample.event(1), to: [Sample.home])
+    try await log.discard(message.id)
+    for state in [DeliveryState.queued, .sent] {
+      try await log.record(
+        DeliveryChange(message: message.id, relay: Sample.home, state: state, attempts: 1))
+      #expect(try log.reader.head() == LogSequence(state == .sent ? 3 : 2))
+    }
+    await log.close()
+  }
+
   @Test func `settings are kept, replaced and removed`() async throws {
     let bench = try Bench()
     let log = try await bench.open()

@@ -1,3 +1,4 @@
+import EventLog
 import Nostr
 import Testing
 

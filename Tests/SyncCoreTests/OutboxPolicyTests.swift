@@ -398,6 +398,17 @@ import Testing
     #expect(bench.redates == [MessageID(1)])
   }
 
+  @Test func `a new date that must wait for the clock is asked for again, and nothing passes by`() {
+    var bench = bench()
+    bench.add(1, at: bench.wall - 1000)
+    bench.add(2)
+    bench.take(.redatingDelayed(MessageID(1), "waits for the clock"))
+    #expect(bench.state(1) == .queued && bench.reason(1) == "waits for the clock")
+    #expect(bench.redates == [MessageID(1)] && bench.takePublished().isEmpty)
+    bench.pass(.seconds(1))
+    #expect(bench.redates == [MessageID(1), MessageID(1)] && bench.takePublished().isEmpty)
+  }
+
   @Test func `re-dating that fails leaves the message for the user`() {
     var bench = bench()
     bench.add(1, at: bench.wall - 1000)

@@ -417,3 +417,36 @@ extension FeedWatchTests {
     #expect(RelayInformation(document: Array("{}".utf8)) == RelayInformation())
   }
 }
+
+@Suite struct MessageDatesTests {
+  private let dates = MessageDates(lead: 300, setBack: 10)
+
+  @Test
+  func `what is written in one second is dated one after another, and in time with the clock`() {
+    #expect(dates.next(after: nil, at: 1000) == 1000)
+    #expect(dates.next(after: 999, at: 1000) == 1000)
+    #expect(dates.next(after: 1000, at: 1000) == 1001)
+    #expect(dates.next(after: 1299, at: 1000) == 1300)
+  }
+
+  @Test
+  func `a thousand messages of one moment keep their order and come no further than the lead`() {
+    var (now, last): (Timestamp, Timestamp?) = (1000, nil)
+    for _ in 0..<1000 {
+      var date = dates.next(after: last, at: now)
+      while date == nil {
+        now = now + 1
+        date = dates.next(after: last, at: now)
+      }
+      #expect(date.map { $0 > last ?? 0 && $0 <= now + 300 } == true)
+      last = date
+    }
+    #expect(now == 1699)
+  }
+
+  @Test func `a clock that was set back a little is waited for, and one set back far is followed`()
+  {
+    #expect(dates.next(after: 1310, at: 1000) == nil)
+    #expect(dates.next(after: 1311, at: 1000) == 1000)
+  }
+}

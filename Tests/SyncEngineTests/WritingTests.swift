@@ -103,6 +103,75 @@ import Testing
     await store.close()
   }
 
+  @Test func `a one-shot run goes on while messages are taken, however long all of them take`()
+    async throws
+  {
+    var rules = RelayRules()
+    rules.answers.toEvent = .late(.milliseconds(800))
+    let world = try await EngineWorld(rules: rules)
+    let group = try await group(world)
+    let store = try await world.store()
+    let offline = world.engine(store, key: world.member) { $0.isOffline = true }
+    for number in 0..<8 {
+      _ = try await offline.publish(draft(world, Text("message \(number)"), in: group))
+    }
+    await offline.stop()
+    let engine = world.engine(store, key: world.member) {
+      $0.limits.settlePatience = .seconds(4)
+    }
+    let summary = try await engine.syncOnce(SyncPlan(.groups([group])))
+    #expect(summary.sent == 8 && summary.queued == 0)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test func `a one-shot run leaves what a relay never answers, and counts it`() async throws {
+    var rules = RelayRules()
+    rules.answers.toEvent = .never
+    let world = try await EngineWorld(rules: rules)
+    let group = try await group(world)
+    let store = try await world.store()
+    let offline = world.engine(store, key: world.member) { $0.isOffline = true }
+    _ = try await offline.publish(draft(world, "unheard", in: group))
+    await offline.stop()
+    let engine = world.engine(store, key: world.member) {
+      $0.limits.settlePatience = .seconds(1)
+    }
+    let summary = try await engine.syncOnce(SyncPlan(.groups([group])))
+    #expect(summary.sent == 0 && summary.queued == 1)
+    await engine.stop()
+    await store.close()
+  }
+
+  @Test
+  func `what never left is taken back with what was said about it, and the relay sees neither`()
+    async throws
+  {
+    let world = try await EngineWorld()
+    let group = try await group(world)
+    let store = try await world.store()
+    let engine = world.engine(store, key: world.member) { $0.isOffline = true }
+    let secret = try await engine.publish(draft(world, "a slip", in: group))
+    let edit = try await engine.publish(
+      EventDraft(
+        createdAt: world.ports.clock.now(), kind: .edit,
+        tags: Tags([["h", group], ["e", Text(secret.eventID.hex)]]), content: "a smaller slip"))
+    let other = try await engine.publish(draft(world, "meant", in: group))
+    #expect(try await engine.takeBack(secret.id))
+    await engine.goOnline()
+    #expect(await engine.waitOutbox(for: .seconds(120)) == .reached)
+    let held = await world.held()
+    #expect(held.isDisjoint(with: [secret.eventID, edit.eventID]))
+    #expect(held.contains(other.eventID))
+    #expect(await engine.status().outbox == [:])
+    // What a relay has takes a deletion.
+    #expect(try await engine.takeBack(other.id) == false)
+    await #expect(throws: EngineError.self) { try await engine.discard(other.id) }
+    #expect(try store.reader.message(id: other.id)?.isDiscarded == false)
+    await engine.stop()
+    await store.close()
+  }
+
   @Test func `a refused message is kept with the relay's words, and the next one is sent`()
     async throws
   {

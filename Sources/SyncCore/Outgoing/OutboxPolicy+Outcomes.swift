@@ -217,6 +217,14 @@ extension OutboxPolicy {
     }
   }
 
+  mutating func redatingDelayed(
+    _ id: MessageID, _ why: Text, _ now: Duration, _ wall: Timestamp
+  ) {
+    guard let entry = entries[id], entry.activity == .redating else { return }
+    entries[id]?.activity = .idle
+    later(id, entry.item.delivery.state, why, .seconds(1), now, wall, isAsked: false)
+  }
+
   mutating func retry(_ id: MessageID, _ isOutdated: Bool, _ wall: Timestamp) {
     guard let entry = entries[id], entry.activity == .idle,
       entry.item.delivery.state != .sent

@@ -43,6 +43,8 @@ public struct OutboxPolicy: Sendable {
     /// The message has a new event.
     case redated(Item)
     case redatingFailed(MessageID, Text)
+    /// It cannot get its new date yet.
+    case redatingDelayed(MessageID, Text)
     /// The user wants it tried again, whatever the relay said; whether it names a message of ours by
     /// an id that this has no more.
     case retry(MessageID, isOutdated: Bool)
@@ -129,6 +131,7 @@ public struct OutboxPolicy: Sendable {
     case .looked(let id, let isThere): looked(id, isThere, now, wall, random)
     case .redated(let item): redated(item)
     case .redatingFailed(let id, let why): redatingFailed(id, why)
+    case .redatingDelayed(let id, let why): redatingDelayed(id, why, now, wall)
     case .retry(let id, let isOutdated): retry(id, isOutdated, wall)
     case .discarded(let id): forget(id)
     case .tick: break
@@ -159,6 +162,13 @@ public struct OutboxPolicy: Sendable {
 
   public func isOpen(_ id: EventID) -> Bool {
     byEvent[id].flatMap { entries[$0] }.map { $0.item.delivery.state != .sent } ?? false
+  }
+
+  /// Whether the relay cannot know the message, and nothing is going on that would change that.
+  public func isUnhanded(_ id: MessageID) -> Bool {
+    guard let entry = entries[id] else { return false }
+    return entry.activity == .idle && entry.item.delivery.handedAt == nil
+      && entry.item.delivery.state != .sent
   }
 
   /// When `tick` is due.

@@ -138,9 +138,19 @@ extension Engine {
   }
 
   /// Waits until relays that were reached have nothing more to take; the others are not waited for.
+  /// However many messages there are: it ends before only when none has come to its end for a while.
   private func settleOutbox(at reached: [RelayURL]) async {
-    let deadline = ports.clock.uptime() + limits.publishMax + limits.answerIdleMax
-    _ = await wait(until: deadline) { await self.isOutboxAtRest(at: reached) }
+    var before = await outboxEnds()
+    while true {
+      let deadline = ports.clock.uptime() + limits.settlePatience
+      let known = before
+      let hasMoved = await wait(until: deadline) {
+        if await self.isOutboxAtRest(at: reached) { return true }
+        return await self.outboxEnds() != known
+      }
+      before = await outboxEnds()
+      guard hasMoved, before != known, await !isOutboxAtRest(at: reached) else { return }
+    }
   }
 
   /// A relay that has asked who we are and shown nothing, where there is no key to say it with.

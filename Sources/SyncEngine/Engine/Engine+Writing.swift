@@ -99,7 +99,7 @@ extension Engine {
     for delivery in message.deliveries { await links[delivery.relay]?.pump?.retry(id) }
   }
 
-  /// Ends a message by hand: it is not sent any more, and views hide it.
+  /// Ends a message by hand: it is not sent any more, and views hide it. What a relay has is refused.
   public func discard(_ id: MessageID) async throws(EngineError) {
     guard await prepare() else { throw .stopped }
     guard
@@ -107,9 +107,37 @@ extension Engine {
     else {
       throw .unknownMessage(id)
     }
-    try await stored { () async throws(LogError) in try await store.discard(id) }
+    do throws(LogError) {
+      try await store.discard(id)
+    } catch .alreadySent {
+      throw .alreadySent(id)
+    } catch {
+      throw .store(error)
+    }
     for delivery in message.deliveries { await links[delivery.relay]?.pump?.take(.discarded(id)) }
     changed(.log(.start))
+  }
+
+  /// Ends a message of one's own that no relay was ever handed, as if it had not been written; with
+  /// it what was written about it alone: edits, reactions and deletions.
+  ///
+  /// - Returns: False: a relay may have it, and nothing was changed.
+  public func takeBack(_ id: MessageID) async throws(EngineError) -> Bool {
+    guard await prepare() else { throw .stopped }
+    let found = try await stored { () async throws(LogError) in try await desk.message(id) }
+    guard let message = found, !message.isDiscarded, !message.deliveries.isEmpty,
+      message.deliveries.allSatisfy({ $0.handedAt == nil && $0.state != .sent })
+    else { return false }
+    for delivery in message.deliveries {
+      guard await links[delivery.relay]?.pump?.takeBack(id) != false else { return false }
+    }
+    for follower in try await stored({ () async throws(LogError) in
+      try await desk.remarks(on: id)
+    }) {
+      try await discard(follower)
+    }
+    try await discard(id)
+    return true
   }
 
   private func stored<Value: Sendable>(

@@ -58,6 +58,10 @@ actor OutboxPump {
     // What cannot be recorded is not decided either.
     guard failure == nil else { return }
     inputs.append(input)
+    await run()
+  }
+
+  private func run() async {
     guard !isRunning else { return }
     isRunning = true
     while !inputs.isEmpty, failure == nil {
@@ -82,6 +86,16 @@ actor OutboxPump {
       failure = error
       await onChange()
     }
+  }
+
+  /// Forgets a message that was never handed over, before anything else is decided.
+  ///
+  /// - Returns: False: it was, or is being changed.
+  func takeBack(_ id: MessageID) async -> Bool {
+    guard policy.isUnhanded(id) else { return false }
+    inputs.insert(.discarded(id), at: 0)
+    await run()
+    return true
   }
 
   private func tick() async {
@@ -149,6 +163,8 @@ actor OutboxPump {
       }
     } catch .log(let error) {
       failure = error
+    } catch .early {
+      inputs.append(.redatingDelayed(id, RedatingError.early.description))
     } catch {
       inputs.append(.redatingFailed(id, error.description))
     }

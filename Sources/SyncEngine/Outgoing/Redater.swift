@@ -9,6 +9,8 @@ enum RedatingError: Error {
   case gone
   case foreign
   case superseded
+  /// What was written before it is dated as far ahead as relays take; the clock has to come up.
+  case early
 
   var description: Text {
     switch self {
@@ -16,6 +18,7 @@ enum RedatingError: Error {
     case .signing(let why): Text(why)
     case .gone: "the message is gone"
     case .foreign: "another key signed it, so it cannot be signed anew"
+    case .early: "waits for the clock, to come after what was written before it"
     case .superseded: "a newer version of it was written since"
     }
   }
@@ -47,7 +50,8 @@ struct Redater: Sendable {
       guard event.pubkey == author else { throw .foreign }
       let signed = try await sign(
         EventDraft(
-          createdAt: try await date(for: event, candidate.message), kind: event.kind,
+          createdAt: try await date(for: event, candidate.message, isFirst: result.isEmpty),
+          kind: event.kind,
           tags: try await references(tags, relay, author), content: event.content))
       renamed[event.id] = signed.event.id
       result.append(
@@ -59,7 +63,7 @@ struct Redater: Sendable {
 
   /// Now, or just after what was written before it, so that both keep their order.
   private func date(
-    for event: Event, _ id: MessageID
+    for event: Event, _ id: MessageID, isFirst: Bool
   ) async throws(RedatingError) -> Timestamp {
     await store.caughtUp()
     let slot = EventAddress(of: event)
@@ -67,10 +71,14 @@ struct Redater: Sendable {
     // With a new date it would win over what was written after it.
     if let holder, holder > event.createdAt { throw .superseded }
     let now = clock.now()
-    let latest = now + limits.datingLeadMax
-    // A date further ahead is of a clock that was set back since.
-    let known = [try await lastWritten(before: id).map { $0 + 1 }, event.createdAt]
-    return known.compactMap { $0 }.filter { $0 <= latest }.reduce(now, max)
+    let dates = MessageDates(lead: limits.datingLeadMax, setBack: 0)
+    let last = try await lastWritten(before: id)
+    guard let next = dates.next(after: last, at: now) else {
+      // What follows names the new event already: it cannot wait for itself.
+      if isFirst { throw .early }
+      return now + limits.datingLeadMax
+    }
+    return event.createdAt <= now + limits.datingLeadMax ? max(next, event.createdAt) : next
   }
 
   /// The message itself, and those written after it that no relay was handed yet.

@@ -179,7 +179,7 @@ public final class CommunityStore: Sendable {
 
   public func record(_ change: DeliveryChange) async throws(LogError) {
     try await log.record(change)
-    await checkpoint.postpone()
+    await wrote()
   }
 
   public func redate(

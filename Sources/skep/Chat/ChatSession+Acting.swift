@@ -39,7 +39,8 @@ extension ChatSession {
       tags.append(["emoji", code, image])
     }
     try await write(
-      EventDraft(createdAt: try nextDate(), kind: .reaction, tags: Tags(tags), content: content))
+      EventDraft(
+        createdAt: try await nextDate(), kind: .reaction, tags: Tags(tags), content: content))
     try await show(target.id)
   }
 
@@ -57,7 +58,8 @@ extension ChatSession {
     }
     // One deletion a reaction: some relays take no more than one target.
     for reaction in own {
-      try await write(try deletion(of: reaction.id, kind: .reaction, in: target.group))
+      if try await takeBack(reaction.id) { continue }
+      try await write(try await deletion(of: reaction.id, kind: .reaction, in: target.group))
     }
     try await show(target.id)
   }
@@ -69,17 +71,24 @@ extension ChatSession {
     }
     try await write(
       EventDraft(
-        createdAt: try nextDate(), kind: .edit,
+        createdAt: try await nextDate(), kind: .edit,
         tags: Tags([["h", try group(of: target)], ["e", Text(target.id.hex)]]),
         content: try composed(text)))
     try await show(target.id)
   }
 
   /// One's own message by a deletion (NIP-09), another's by the group's command (NIP-29).
-  func delete(_ reference: MessageReference) async throws {
+  ///
+  /// - Returns: Whether there was nothing to delete, as no relay was ever handed it.
+  func delete(_ reference: MessageReference) async throws -> Bool {
     let target = try await target(reference)
     if target.author == me {
-      try await write(try deletion(of: target.id, kind: target.kind, in: target.group))
+      if try await takeBack(target.id) {
+        try output.say("it had not been sent yet: it is given up, and nobody will see it")
+        return true
+      }
+      try await write(
+        try await deletion(of: target.id, kind: target.kind, in: target.group))
     } else {
       let group = try group(of: target)
       guard try await mayModerate(group) else {
@@ -87,19 +96,29 @@ extension ChatSession {
       }
       try await write(
         EventDraft(
-          createdAt: try nextDate(), kind: .groupDeleteEvent,
+          createdAt: try await nextDate(), kind: .groupDeleteEvent,
           tags: Tags([["h", group], ["e", Text(target.id.hex)]]), content: .empty))
     }
     try await show(target.id)
+    return false
+  }
+
+  /// Ends what no relay was ever handed, so that it is never said; a deletion would only follow it.
+  private func takeBack(_ id: EventID) async throws -> Bool {
+    guard let message = try store.reader.message(eventID: id),
+      try await engine.takeBack(message.id)
+    else { return false }
+    await store.caughtUp()
+    return true
   }
 
   private func deletion(
     of id: EventID, kind: EventKind, in group: Text?
-  ) throws -> EventDraft {
+  ) async throws -> EventDraft {
     var tags: [[Text]] = [["e", Text(id.hex)], ["k", Text(String(kind.number))]]
     if let group { tags.insert(["h", group], at: 0) }
     return EventDraft(
-      createdAt: try nextDate(), kind: .deletion, tags: Tags(tags), content: .empty)
+      createdAt: try await nextDate(), kind: .deletion, tags: Tags(tags), content: .empty)
   }
 
   /// A message that can still be acted on.

@@ -6,14 +6,15 @@ import SyncCore
 import SyncEngine
 
 extension ChatSession {
-  /// How far messages written in one second may be dated ahead, to keep their order.
-  private static let orderingSeconds: Int64 = 30
+  /// How far the clock may be set back so that what is written next waits for it; further back it is
+  /// another clock.
+  private static let setBackSeconds: Int64 = 10
 
   func send(_ text: String) async throws {
     let group = try openGroup()
     try await publish(
       EventDraft(
-        createdAt: try nextDate(), kind: .message, tags: Tags([["h", group]]),
+        createdAt: try await nextDate(), kind: .message, tags: Tags([["h", group]]),
         content: try composed(text)))
   }
 
@@ -37,7 +38,7 @@ extension ChatSession {
       : replyTags(group, parent: parent)
     try await publish(
       EventDraft(
-        createdAt: try nextDate(), kind: isComment ? .comment : .message, tags: tags,
+        createdAt: try await nextDate(), kind: isComment ? .comment : .message, tags: tags,
         content: try composed(text)))
   }
 
@@ -79,14 +80,21 @@ extension ChatSession {
   }
 
   /// Now, or just after the message before it, also where another run of the program wrote that:
-  /// what was written later must not be sorted earlier.
-  func nextDate() throws -> Timestamp {
-    let time = now
-    let latest = time + Self.orderingSeconds
+  /// what was written later must not be sorted earlier. Where that is further ahead of the clock than
+  /// relays can be expected to take, the next line is taken when the clock has come up.
+  func nextDate() async throws -> Timestamp {
+    let dates = MessageDates(
+      lead: engine.options.limits.datingLeadMax, setBack: Self.setBackSeconds)
     let last = try lastWritten ?? store.reader.lastWrittenDate()
-    // A date further ahead is of a clock that was set back since.
-    guard let last, last >= time, last <= latest else { return time }
-    return min(last + 1, latest)
+    while true {
+      if let date = dates.next(after: last, at: now) { return date }
+      if !isPaced {
+        context.talk.say(
+          "many lines at once: one a second is taken from here on, so that all are read in order")
+      }
+      isPaced = true
+      try await context.clock.sleep(until: context.clock.uptime() + .milliseconds(200))
+    }
   }
 
   private func publish(_ draft: EventDraft) async throws {
@@ -130,10 +138,12 @@ extension ChatSession {
 
   /// A message of one's own, as the outbox knows it.
   func ownMessage(_ reference: MessageReference) throws -> Message {
-    if case .prefix(let digits) = reference,
-      let message = try OutboxChange.find(digits, in: store.reader)
-    {
-      return message
+    if case .prefix(let digits) = reference {
+      do {
+        if let message = try OutboxChange.find(digits, in: store.reader) { return message }
+      } catch let ambiguous as OutboxChange.Ambiguous {
+        throw ChatFailure("ambiguous-message", ambiguous.sentence(digits))
+      }
     }
     guard let message = try store.reader.message(eventID: try event(reference)) else {
       throw ChatFailure("unknown-message", "that message was not written here")

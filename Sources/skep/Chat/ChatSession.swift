@@ -22,6 +22,8 @@ final class ChatSession {
   var news = ChannelNews()
   /// The date of the message written last, so that messages keep their order.
   var lastWritten: Timestamp?
+  /// Whether it was said that lines have to wait for the clock.
+  var isPaced = false
   private var isOver = false
 
   init(
@@ -149,6 +151,7 @@ final class ChatSession {
     case .store: "store"
     case .outboxFull: "outbox-full"
     case .unknownMessage: "unknown-message"
+    case .alreadySent: "already-sent"
     case .versionAhead: "version-ahead"
     case .stopped: "stopped"
     }
@@ -163,7 +166,8 @@ final class ChatSession {
     case .react(let target, let emoji): try await react(to: target, emoji)
     case .unreact(let target, let emoji): try await unreact(to: target, emoji)
     case .edit(let target, let text): try await edit(target, text)
-    case .delete(let target): try await delete(target)
+    case .delete(let target):
+      if try await delete(target) { return [("discarded", .bool(true))] }
     case .activity: try await listActivity()
     case .search(let words): try await search(words)
     case .block(let name): try await block(name)

@@ -60,7 +60,13 @@ enum OutboxCommand: Command {
 
   private static func named(_ context: Context, _ log: LogReader) throws -> Message {
     let word = context.invocation.operands[0]
-    guard let message = try OutboxChange.find(word, in: log) else {
+    let found: Message?
+    do {
+      found = try OutboxChange.find(word, in: log)
+    } catch let ambiguous as OutboxChange.Ambiguous {
+      throw Failure(.partial, ambiguous.sentence(word))
+    }
+    guard let message = found else {
       throw Failure(
         .partial,
         "there is no message “\(SafeText.line(word, cells: 80))” in the outbox; expected"
@@ -100,13 +106,33 @@ enum OutboxCommand: Command {
 
 /// What a person may do to a message of the outbox while no engine runs.
 enum OutboxChange {
+  /// A word that begins the ids of several messages.
+  struct Ambiguous: Error {
+    /// In the order of writing.
+    let events: [EventID]
+
+    func sentence(_ word: String) -> String {
+      "several messages begin with \(SafeText.line(word, cells: 80)): "
+        + events.map(\.hex).joined(separator: ", ")
+    }
+  }
+
+  /// The message of a number, an event, or an event's first digits, which may all be decimal.
   static func find(_ word: String, in log: LogReader) throws -> Message? {
-    if let number = Int64(word) { return try log.message(id: MessageID(number)) }
+    if let number = Int64(word), let message = try log.message(id: MessageID(number)) {
+      return message
+    }
     if let id = NameWords.eventID(word) { return try log.message(eventID: id) }
-    let deliveries = try log.deliveries(includingSent: true)
-    let matches = Set(deliveries.filter { $0.eventID.hex.hasPrefix(word) }.map(\.message))
-    guard word.count >= 8, matches.count == 1, let only = matches.first else { return nil }
-    return try log.message(id: only)
+    guard word.count >= 8 else { return nil }
+    let matches = try log.deliveries(includingSent: true)
+      .filter { $0.eventID.hex.hasPrefix(word) }
+    let messages = Set(matches.map(\.message)).sorted()
+    guard messages.count <= 1 else {
+      var events: [EventID] = []
+      for match in matches where !events.contains(match.eventID) { events.append(match.eventID) }
+      throw Ambiguous(events: events)
+    }
+    return try messages.first.flatMap { try log.message(id: $0) }
   }
 
   /// Puts everything that has ended without success back into the queue.

@@ -102,7 +102,7 @@ extension Failure {
       case .damaged, .lost: .invalid
       case .newer, .notALog, .missing, .full, .readOnly, .io, .migrationChanged, .closed: .io
       case .busy: .busy
-      case .unknownMessage, .ephemeral: .partial
+      case .unknownMessage, .alreadySent, .ephemeral: .partial
       }
     self.init(code, error.description)
   }

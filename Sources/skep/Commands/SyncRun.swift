@@ -67,8 +67,7 @@ struct SyncRun {
       }
       throw Failure(error)
     case .success(let summary):
-      try nameUnknownGroups()
-      try report(summary)
+      try report(summary, unknownGroups: try nameUnknownGroups())
       if try nameUnsent(summary) { return .partial }
       return summary.isComplete ? .done : .unproved
     }
@@ -82,8 +81,11 @@ struct SyncRun {
 
   /// A group that no relay has heard of is complete without a message, which a slip of the finger
   /// must not look like.
-  private func nameUnknownGroups() throws {
-    guard let wanted = try context.groups() else { return }
+  ///
+  /// - Returns: The ids of those groups.
+  private func nameUnknownGroups() throws -> [Text] {
+    guard let wanted = try context.groups() else { return [] }
+    var unknown: [Text] = []
     let time = context.clock.now()
     for id in wanted {
       let isKnown = try community.store.views.read { view throws(CacheError) -> Bool in
@@ -91,25 +93,27 @@ struct SyncRun {
         return try !view.query([Filter.group(id)], now: time, limit: 1).isEmpty
       }
       if !isKnown {
+        unknown.append(id)
         context.talk.say(
           "no relay knows a group “\(SafeText.line(id, cells: 60))”: is its id right?")
       }
     }
+    return unknown
   }
 
   private static let unsentShownMax = 20
 
   /// Says of what was not sent why.
   ///
-  /// - Parameter namesWaiting: Whether what may still be sent is named too.
-  /// - Returns: Whether a message has failed, as one has that no relay takes, however well the rest
-  ///   went.
+  /// - Parameter namesWaiting: Whether what may still be sent is named and counted too: a run that ends
+  ///   leaves it unsent, whatever it waits for.
+  /// - Returns: Whether there is any, however well the rest went.
   private func nameUnsent(_ summary: SyncSummary, namesWaiting: Bool = true) throws -> Bool {
     let isWaiting = namesWaiting && summary.queued > 0
     guard isWaiting || summary.failed > 0 else { return false }
     let unsent = try community.store.reader.deliveries(includingSent: false)
     if isWaiting { name(unsent.filter(\.state.isOpen), "waits: ") }
-    guard summary.failed > 0 else { return false }
+    guard summary.failed > 0 else { return isWaiting }
     name(unsent.filter { !$0.state.isOpen }, "not sent: ")
     context.talk.say(
       "“skep outbox retry ID” tries such a message again, “skep outbox discard ID” gives it up")
@@ -121,7 +125,8 @@ struct SyncRun {
       context.talk.say(prefix + Rows.deliveryLine(delivery, isAtWork: true))
     }
     if deliveries.count > Self.unsentShownMax {
-      context.talk.say("… and \(deliveries.count - Self.unsentShownMax) more")
+      context.talk.say(
+        "… and \(deliveries.count - Self.unsentShownMax) more; “skep outbox” names each")
     }
   }
 
@@ -138,8 +143,10 @@ struct SyncRun {
     }
   }
 
-  private func report(_ summary: SyncSummary) throws {
-    if context.wantsJSON { return try context.out.write(row: Rows.summary(summary)) }
+  private func report(_ summary: SyncSummary, unknownGroups: [Text] = []) throws {
+    if context.wantsJSON {
+      return try context.out.write(row: Rows.summary(summary, unknownGroups: unknownGroups))
+    }
     for line in Rows.summaryLines(summary) { try context.out.write(line: line) }
     for (relay, why) in summary.relays.sorted(by: { $0.key < $1.key }) {
       guard let why else { continue }

@@ -2,7 +2,9 @@ import Nostr
 import SyncEngine
 
 extension Rows {
-  static func summary(_ summary: SyncSummary) -> JSON {
+  /// - Parameter unknownGroups: Groups that were asked for and of which no relay has anything: complete,
+  ///   and perhaps a slip of the finger.
+  static func summary(_ summary: SyncSummary, unknownGroups: [Text] = []) -> JSON {
     [
       "type": "summary", "stored": JSON(summary.stored), "duplicates": JSON(summary.duplicates),
       "rejected": JSON(counts: summary.rejected), "sent": JSON(summary.sent),
@@ -13,6 +15,7 @@ extension Rows {
         summary.relays.sorted { $0.key < $1.key }.map { relay, why in
           ["url": JSON(relay.description), "reached": .bool(why == nil), "error": JSON(why)]
         }),
+      "unknown_groups": .array(unknownGroups.map { JSON($0) }),
     ]
   }
 

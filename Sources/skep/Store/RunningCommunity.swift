@@ -81,7 +81,8 @@ extension Failure {
     let code: ExitCode =
       switch error {
       case .noRelayReached: .noRelay
-      case .noRelay, .keyNeeded, .noKey, .signing, .outboxFull, .unknownMessage, .versionAhead:
+      case .noRelay, .keyNeeded, .noKey, .signing, .outboxFull, .unknownMessage, .alreadySent,
+        .versionAhead:
         .partial
       case .store(let error): Failure(error).code
       case .stopped: .interrupted
