@@ -340,8 +340,12 @@ extension HistoryWalk {
   ) -> Findings {
     guard let second = cursor else { return Findings() }
     // A page that ignores the cursor shows itself by bringing what stands before it.
-    guard page.ids.allSatisfy({ !seenInSecond.contains($0) }), pages < options.limits.keysetPagesMax
-    else { return tooDense(second) }
+    guard page.ids.allSatisfy({ !seenInSecond.contains($0) }) else {
+      // It has no such cursor, whatever its document says, and is treated like any other relay.
+      options.hasKeysetCursor = false
+      return gauge(second)
+    }
+    guard pages < options.limits.keysetPagesMax else { return tooDense(second) }
     isSecondInDoubt = isSecondInDoubt || !page.doubts.isEmpty
     if isPast(second, page) || page.delivered == page.belowSince
       || hint == .finish && page.invalid + page.unreadable == 0

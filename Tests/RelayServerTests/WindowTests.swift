@@ -265,6 +265,12 @@ private struct LosingStore: RelayStore {
 
   init(isFailing: Bool) { self.isFailing = isFailing }
 
+  func record(of id: EventID) throws(RelayStoreError) -> Event? { held.record(of: id) }
+
+  func record(of address: EventAddress) throws(RelayStoreError) -> Event? {
+    held.record(of: address)
+  }
+
   func event(_ id: EventID) throws(RelayStoreError) -> Event? {
     if isFailing { throw .failed("gone") }
     return held.event(id)

@@ -155,6 +155,19 @@ import Testing
     #expect(run.asked < 10)
   }
 
+  @Test func `where the keyset cursor is ignored a small second is read as at other relays`() {
+    // Nothing else is there to show that the relay gives more than two events in a page.
+    var relay = ModelRelay(stored: ModelRelay.burst(5000, 2))
+    relay.others = ModelRelay.burst(9000, 5, from: 100)
+    var options = HistoryWalk.Options(limits: Limits())
+    options.hasKeysetCursor = true
+    let run = WalkRun(&relay, options: options)
+    #expect(run.isProved(5000) && run.gaps.isEmpty)
+    relay.others = []
+    let alone = WalkRun(&relay, options: options)
+    #expect(alone.isGap(5000))
+  }
+
   @Test func `a relay that ignores until is unpageable after two pages`() {
     var relay = ModelRelay(
       stored: (0..<50).map { ModelRelay.position(100 + Int64($0), $0) }, cap: 10)

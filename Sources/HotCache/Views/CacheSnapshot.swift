@@ -185,6 +185,17 @@ public struct CacheSnapshot: ~Copyable {
     }
   }
 
+  /// Where the log has the version that holds a slot, whatever has become of it.
+  public func holder(of address: EventAddress) throws(CacheError) -> LogSequence? {
+    let isAddressable = address.kind.storage == .addressable
+    let slot = Slot(
+      kind: address.kind, author: address.author,
+      identifier: isAddressable ? address.identifier : nil)
+    return try answer { () throws(StoreError) in
+      try reading.holder(of: slot).map { LogSequence(Int64($0.sequence)) }
+    }
+  }
+
   /// How many events `query` would find without limits.
   public func count(_ filters: [Filter], now: Timestamp) throws(CacheError) -> Int {
     try answer { () throws(StoreError) in try reading.count(filters, now: now) }

@@ -40,8 +40,19 @@ struct GroupBook: Sendable {
 
   subscript(_ id: Text) -> Group? {
     get { groups[id] }
-    set { groups[id.owned()] = newValue }
+    set {
+      let id = id.owned()
+      groups[id] = newValue
+      if let newValue, newValue.isPrivate || newValue.isHidden {
+        guarded.insert(id)
+      } else {
+        guarded.remove(id)
+      }
+    }
   }
+
+  /// The groups that are not everybody's to read.
+  private(set) var guarded: Set<Text> = []
 
   /// Sorted by id.
   var all: [Group] { groups.values.sorted { $0.id < $1.id } }
@@ -69,7 +80,7 @@ struct GroupBook: Sendable {
     case 39002: group.restoreMembers(event)
     default: return
     }
-    groups[id] = group
+    self[id] = group
   }
 }
 

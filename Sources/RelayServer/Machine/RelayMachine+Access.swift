@@ -57,22 +57,10 @@ extension RelayMachine {
   func isVisible(_ event: Event, to keys: [PublicKey]) -> Bool {
     if let expiry = event.tags.expiration, expiry <= now { return false }
     guard rules.groups.areManaged, rules.groups.scopesReading else { return true }
-    switch event.kind {
-    case 39000, 39001, 39003:
-      guard let group = groups[event.identifier] else { return true }
-      return !group.isHidden || group.hasMember(of: keys)
-    case 39002:
-      guard let group = groups[event.identifier] else { return true }
-      return !(group.isPrivate || group.isHidden) || group.hasMember(of: keys)
-    default:
-      guard let name = scope(of: event), let group = groups[name], group.isPrivate else {
-        return true
-      }
-      return group.hasMember(of: keys)
-    }
+    return mayRead(event, with: keys)
   }
 
-  /// The group that an event belongs to: its own `h`, or that of what it reacts to or deletes.
+  /// The channel that an event is filed under: its own `h`, or that of what it reacts to or deletes.
   func scope(of event: Event) -> Text? {
     if let group = event.group { return group }
     return event.kind == 7 || event.kind == 5 ? scopeOfTarget(of: event) : nil

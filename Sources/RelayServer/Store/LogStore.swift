@@ -23,6 +23,25 @@ package struct LogStore: RelayStore {
     try page(PageRequest(filter: Filter(ids: [id]), eventsMax: 1)).events.first
   }
 
+  package func record(of id: EventID) throws(RelayStoreError) -> Event? {
+    do throws(LogError) {
+      return try log.event(id: id)?.event
+    } catch {
+      throw .failed(error.description)
+    }
+  }
+
+  package func record(of address: EventAddress) throws(RelayStoreError) -> Event? {
+    let place: LogSequence?
+    do throws(CacheError) {
+      place = try views.read { view throws(CacheError) in try view.holder(of: address) }
+    } catch {
+      throw .failed(error.description)
+    }
+    guard let place else { return nil }
+    return try events(at: [place]).first
+  }
+
   package func scan(
     _ filter: Filter, sizeHint: Int, _ body: (Event) -> Bool
   ) throws(RelayStoreError) {

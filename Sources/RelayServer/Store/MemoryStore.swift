@@ -19,6 +19,8 @@ package struct MemoryStore: RelayStore {
   private var byTag: [TagKey: PlaceIndex] = [:]
   /// The newest version that each slot ever held, also where it has been deleted since.
   private var slots: [EventAddress: Place] = [:]
+  /// What is served no more, where it may tell whose something is that refers to it.
+  private var gone: [EventID: Event] = [:]
   private var graves: [EventID: Set<PublicKey?>] = [:]
   private var addressGraves: [EventAddress: Timestamp] = [:]
 
@@ -39,6 +41,12 @@ package struct MemoryStore: RelayStore {
   }
 
   package func event(_ id: EventID) -> Event? { events[id] }
+
+  package func record(of id: EventID) -> Event? { events[id] ?? gone[id] }
+
+  package func record(of address: EventAddress) -> Event? {
+    slots[address].flatMap { record(of: $0.id) }
+  }
 
   // MARK: Writing
 
@@ -105,6 +113,9 @@ package struct MemoryStore: RelayStore {
     let place = Place(event)
     let scope = scopes.removeValue(forKey: event.id)
     events[event.id] = nil
+    if ["h", "e", "E", "q", "a", "A"].contains(where: event.tags.contains(named:)) {
+      gone[event.id] = event
+    }
     all.remove(place)
     byKind[event.kind]?.remove(place)
     byAuthor[event.pubkey]?.remove(place)

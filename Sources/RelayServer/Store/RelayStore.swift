@@ -9,6 +9,13 @@ package protocol RelayStore: Sendable {
   /// The held event with that id.
   func event(_ id: EventID) throws(RelayStoreError) -> Event?
 
+  /// What is known of the event with that id, also where it is not served any more: deleted, expired
+  /// or replaced.
+  func record(of id: EventID) throws(RelayStoreError) -> Event?
+
+  /// The newest version that an address ever held, as far as it is known.
+  func record(of address: EventAddress) throws(RelayStoreError) -> Event?
+
   /// Calls `body` with every event that matches, newest first, a tie by the lowest id, until it
   /// returns false.
   ///

@@ -26,7 +26,7 @@ extension Engine {
         settings.relaySelf = try await desk.relaySelf(home)
       }
       let verdict = SelfPolicy.verdict(
-        on: key, namedBy: relay, home: relays.first, accepted: settings.relaySelf)
+        on: key, namedBy: relay, home: settings.home ?? relays.first, accepted: settings.relaySelf)
       links[relay]?.offeredSelf = verdict == .offered ? key : nil
       settings.offeredSelves[relay] = verdict == .offered ? key : nil
       if verdict == .adopted { settings.accept(key) }

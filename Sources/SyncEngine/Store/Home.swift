@@ -48,11 +48,17 @@ public struct Home: Hashable, Sendable {
       if known.count == 1 { return known[0] }
       throw known.isEmpty ? HomeError.none(home: path) : HomeError.several(known)
     }
-    guard let name = RelayURL(word).map({ CommunityName($0) }) ?? CommunityName(spelled: word)
-    else { throw HomeError.malformed(word) }
+    if let relay = RelayURL(word) {
+      let name = community(of: relay)
+      guard known.contains(name) else { throw HomeError.unknown(name, known: known) }
+      return name
+    }
+    guard let name = CommunityName(spelled: word) else { throw HomeError.malformed(word) }
     if known.contains(name) { return name }
     // A host alone is enough where only one community is there.
-    let near = known.filter { $0.text.hasPrefix(name.text + ":") }
+    let near = known.filter { other in
+      [":", "+", "="].contains { other.text.hasPrefix(name.text + $0) }
+    }
     if near.count == 1 { return near[0] }
     throw HomeError.unknown(name, known: known)
   }
@@ -83,7 +89,7 @@ public struct Home: Hashable, Sendable {
   }
 }
 
-/// What names a community: the host and port of its home relay, or a word for one without a relay.
+/// What names a community: the host and port of its home relay and its path, or a word for one without a relay.
 public struct CommunityName: Hashable, Comparable, Sendable, CustomStringConvertible {
   public let text: String
 
@@ -92,12 +98,20 @@ public struct CommunityName: Hashable, Comparable, Sendable, CustomStringConvert
 
   private init(unchecked text: String) { self.text = text }
 
-  public init(_ relay: RelayURL) {
+  /// - Parameter withScheme: For a relay at the same host, port and path as another.
+  init(_ relay: RelayURL, withScheme: Bool) {
     let name = relay.hostAndPort
     // A machine may be called as the home calls something of its own: its port tells them apart.
     let isTaken = Self.reserved.contains(name) || name == Self.archive.text
-    text = isTaken ? "\(name):\(relay.port)" : name
+    let machine = isTaken ? "\(name):\(relay.port)" : name
+    let path = relay.path == "/" ? "" : Self.spelled(relay.path)
+    let scheme = withScheme ? relay.isSecure ? "=wss" : "=ws" : ""
+    text = path.isEmpty && scheme.isEmpty ? machine : Self.cut(machine + path + scheme)
   }
+
+  /// What a relay's community is called where no other relay has that name: see
+  /// `Home.community(of:)`.
+  public init(_ relay: RelayURL) { self.init(relay, withScheme: false) }
 
   /// The folder of the keys, and what the key of no community is called there.
   private static let reserved: Set<String> = ["identity", "default"]

@@ -60,7 +60,7 @@ enum ChatCommand: Command {
     }
     let session = ChatSession(
       context: context, folder: folder, store: store, engine: engine, me: key?.publicKey,
-      output: output(context))
+      output: output(context), isInteractive: isatty(STDIN_FILENO) == 1)
     do {
       if relay != nil { _ = try await engine.syncOnce(SyncPlan(.everything)) }
       if context.invocation.has("offline") { await engine.goOffline() }
@@ -75,7 +75,12 @@ enum ChatCommand: Command {
     }
     await close(engine, store)
     if context.stop.isRequested { throw CancellationError() }
-    return .done
+    guard session.unwritten > 0, !session.isInteractive else { return .done }
+    context.talk.say(
+      session.unwritten == 1
+        ? "1 line was not taken: nothing of it is sent or waits to be sent"
+        : "\(session.unwritten) lines were not taken: nothing of them is sent or waits to be sent")
+    return .partial
   }
 
   private static func makeEngine(

@@ -32,6 +32,9 @@ enum ChatLine: Equatable {
   case help(String?)
   case quit
 
+  /// The names of what puts something of one's own into the outbox.
+  static let writing: Set<String> = ["send", "reply", "react", "unreact", "edit", "delete"]
+
   /// The name that the closing `done` row bears.
   var name: String {
     switch self {

@@ -116,6 +116,10 @@ extension ChatSession {
   }
 
   func synchronise() async throws {
+    // It would connect and send, which somebody who is offline has ruled out.
+    if !engine.relays.isEmpty, await !engine.status().isOnline {
+      throw ChatFailure("offline", "offline: /online first")
+    }
     let summary = try await engine.syncOnce(SyncPlan())
     await store.caughtUp()
     try output.write(Rows.summary(summary), Rows.summaryLines(summary))

@@ -49,7 +49,36 @@ extension ChatSession {
     }
   }
 
-  func openChannel(_ word: String) async throws -> [(String, JSON)] {
+  /// Opens a channel. A script cannot see that it failed: what it writes next was meant for that
+  /// channel and must not reach the one that was open before.
+  func openOrClose(_ word: String) async throws -> [(String, JSON)] {
+    do {
+      return try await openChannel(word)
+    } catch {
+      let wasOpen = open != nil
+      closeAfterFailure()
+      guard let failure = error as? ChatFailure, wasOpen else { throw error }
+      guard let open else {
+        throw ChatFailure(failure.code, failure.message + "; no channel is open now")
+      }
+      let name = try await shownName(of: open)
+      throw ChatFailure(failure.code, failure.message + "; “\(name)” stays open")
+    }
+  }
+
+  /// What a failed `/open` leaves open: nothing, where nobody sits before it.
+  func closeAfterFailure() {
+    if !isInteractive { open = nil }
+  }
+
+  private func shownName(of id: Text) async throws -> String {
+    let time = now
+    let group = try await read { view throws(CacheError) in try view.group(id, now: time) }
+    let name = SafeText.name(group?.name ?? id)
+    return id.isEmpty ? Self.emptyID : name ?? SafeText.line(id, cells: 28)
+  }
+
+  private func openChannel(_ word: String) async throws -> [(String, JSON)] {
     let (time, viewer) = (now, me)
     let (groups, applied) = try await read { view throws(CacheError) in
       (try view.groups(now: time, me: viewer), view.applied)
@@ -72,26 +101,41 @@ extension ChatSession {
     return try await history(20, before: nil)
   }
 
-  /// The channels that a word may mean: by number or id one alone, else by name, else by its start.
+  /// The channels that a word may mean: by a number that was shown, or by `id:`, one alone; else
+  /// all whose id or name it is; else all whose id or name begins with it.
+  ///
+  /// Anybody may give a group of theirs the name of another as its id, so neither goes before the
+  /// other.
   private func channels(named word: String, among groups: [GroupRow]) -> [GroupRow] {
+    let lower = word.lowercased()
     let wanted = word == Self.emptyID ? Text.empty : Text(word)
-    // A group id on two relays is one channel here.
-    let exact = groups.first { $0.id == wanted }
-    if let exact { return [exact] }
+    var matches: [GroupRow]
     if word.hasPrefix("#"), let number = Int(word.dropFirst()),
       let id = channelNumbers.id(of: number)
     {
-      return groups.filter { $0.id == id }.prefix(1).map { $0 }
+      matches = groups.filter { $0.id == id }
+    } else if word.hasPrefix(Self.idPrefix) {
+      let id = Text(String(word.dropFirst(Self.idPrefix.count)))
+      matches = groups.filter { $0.id == id }
+    } else {
+      matches = []
     }
-    let lower = word.lowercased()
-    var matches = groups.filter { $0.name?.string.lowercased() == lower }
     if matches.isEmpty {
-      matches = groups.filter { $0.name?.string.lowercased().hasPrefix(lower) ?? false }
+      matches = groups.filter { $0.id == wanted || $0.name?.string.lowercased() == lower }
     }
-    if matches.isEmpty { matches = groups.filter { $0.id.string.hasPrefix(word) } }
+    if matches.isEmpty {
+      matches = groups.filter { group in
+        group.id.string.hasPrefix(word)
+          || group.name?.string.lowercased().hasPrefix(lower) ?? false
+      }
+    }
+    // A group id on two relays is one channel here.
     var seen: Set<Text> = []
     return matches.filter { seen.insert($0.id).inserted }
   }
+
+  /// Before an id that is to be taken for nothing else.
+  private static let idPrefix = "id:"
 
   private static let choicesMax = 20
 
@@ -107,7 +151,7 @@ extension ChatSession {
     return ChatFailure(
       "ambiguous-channel",
       "\(matches.count) channels fit “\(SafeText.line(word, cells: 40))”; open one by its number or"
-        + " id: " + choices.joined(separator: ", "))
+        + " by “id:” and its id: " + choices.joined(separator: ", "))
   }
 
   /// - Returns: Whether all of the page was proved to be there.

@@ -25,11 +25,16 @@ final class ChatSession {
   /// Whether it was said that lines have to wait for the clock.
   var isPaced = false
   private var isOver = false
+  /// Whether somebody sits before it and sees what fails.
+  let isInteractive: Bool
+  /// How many lines that were to be sent were not taken.
+  private(set) var unwritten = 0
 
   init(
     context: Context, folder: CommunityFolder, store: CommunityStore, engine: Engine,
-    me: PublicKey?, output: ChatOutput
+    me: PublicKey?, output: ChatOutput, isInteractive: Bool
   ) {
+    self.isInteractive = isInteractive
     self.context = context
     self.folder = folder
     self.store = store
@@ -77,14 +82,18 @@ final class ChatSession {
     switch line {
     case .rung: break
     case .tooLong(let limit):
+      unwritten += 1
       try finish("", ChatFailure("syntax", "a line holds at most \(limit) bytes"))
     case .notUTF8:
+      unwritten += 1
       try finish("", ChatFailure("syntax", "column 1: expected text in UTF-8"))
     case .line(let text):
       let parsed: ChatLine
       do throws(ChatLineError) {
         parsed = try ChatLineParser.parse(text)
       } catch {
+        if error.command == "open" { closeAfterFailure() }
+        if ChatLine.writing.contains(error.command) { unwritten += 1 }
         return try finish(error.command, ChatFailure(error.code, error.message))
       }
       if parsed == .nothing { return }
@@ -94,7 +103,7 @@ final class ChatSession {
 
   private func answer(_ line: ChatLine) async throws {
     do {
-      let extra = try await perform(line)
+      let extra = try await attempt(line)
       try finish(line.name, nil, extra)
     } catch let failure as ChatFailure {
       try finish(line.name, failure)
@@ -108,6 +117,15 @@ final class ChatSession {
       throw cancelled
     } catch {
       try finish(line.name, failing: error)
+    }
+  }
+
+  private func attempt(_ line: ChatLine) async throws -> [(String, JSON)] {
+    do {
+      return try await perform(line)
+    } catch {
+      if ChatLine.writing.contains(line.name) { unwritten += 1 }
+      throw error
     }
   }
 
@@ -173,7 +191,7 @@ final class ChatSession {
     case .block(let name): try await block(name)
     case .unblock(let name): try await unblock(name)
     case .channels: try await listChannels()
-    case .open(let name): return try await openChannel(name)
+    case .open(let name): return try await openOrClose(name)
     case .history(let count, let before): return try await history(count ?? 20, before: before)
     case .thread(let target): try await thread(target)
     case .show(let target): try show(target)

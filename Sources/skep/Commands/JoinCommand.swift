@@ -12,7 +12,9 @@ enum JoinCommand: Command {
 
   static func run(_ context: Context) async throws -> ExitCode {
     let url = try MirrorCommand.relayURL(context)
-    let folder = CommunityFolder(home: try context.home(), name: CommunityName(url))
+    let home = try context.home()
+    let folder = CommunityFolder(
+      home: home, name: home.community(of: url, includesReplicas: false))
     let identity = Identity(home: folder.home, environment: context.environment)
     guard identity.pathInUse(by: folder.name) != nil else {
       throw Failure(

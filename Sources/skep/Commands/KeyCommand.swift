@@ -15,8 +15,8 @@ enum KeyCommand: Command {
         "new", options: [encrypt], about: "makes a key",
         examples: ["skep key new", "skep key new --encrypt"]),
       CommandSpec(
-        "import", "nsec1…|-", count: 1...1, options: [encrypt],
-        about: "takes a key over; - reads it from stdin",
+        "import", "nsec1…|ncryptsec1…|-", count: 1...1, options: [encrypt],
+        about: "takes a key over; - reads it from stdin. An encrypted key stays encrypted.",
         examples: ["skep key import - < key.txt", "skep key import - --json < key.txt"]),
       CommandSpec(
         "show", about: "prints the public key",
@@ -32,7 +32,9 @@ enum KeyCommand: Command {
     let identity = Identity(home: try context.home(), environment: context.environment)
     switch context.invocation.command[1] {
     case "new": try save(SecretKey.generate(), community, identity, context)
-    case "import": try save(try await given(context), community, identity, context)
+    case "import":
+      let (key, passphrase) = try await given(identity, context)
+      try save(key, community, identity, context, passphrase: passphrase)
     case "show": try show(try load(community, identity), secret: false, context)
     default:
       guard context.invocation.has("yes") else {
@@ -47,7 +49,7 @@ enum KeyCommand: Command {
   /// Nil for the default identity; a community may get its key before it is joined.
   private static func community(_ context: Context) throws -> CommunityName? {
     guard let word = context.invocation.value("community") else { return nil }
-    if let url = RelayURL(word) { return CommunityName(url) }
+    if let url = RelayURL(word) { return try context.home().community(of: url) }
     return try CommunityFolder.chosen(context).name
   }
 
@@ -59,14 +61,19 @@ enum KeyCommand: Command {
   }
 
   private static func save(
-    _ key: SecretKey, _ community: CommunityName?, _ identity: Identity, _ context: Context
+    _ key: SecretKey, _ community: CommunityName?, _ identity: Identity, _ context: Context,
+    passphrase: [UInt8]? = nil
   ) throws {
-    try identity.save(key, for: community, encrypts: context.invocation.has("encrypt"))
+    try identity.save(
+      key, for: community, encrypts: context.invocation.has("encrypt"), passphrase: passphrase)
     context.talk.say("saved in \(identity.path(of: community)); keep a copy of that file")
     try show(key, secret: false, context)
   }
 
-  private static func given(_ context: Context) async throws -> SecretKey {
+  /// - Returns: The key, and the passphrase that it was encrypted with.
+  private static func given(
+    _ identity: Identity, _ context: Context
+  ) async throws -> (SecretKey, [UInt8]?) {
     var word = context.invocation.operands[0]
     if word == "-" {
       let source = try ByteSource(path: "-", stop: context.stop)
@@ -77,13 +84,34 @@ enum KeyCommand: Command {
       context.talk.say("a key on the command line stays in the shell's history; - reads stdin")
     }
     let letters = word.split(whereSeparator: \.isWhitespace).joined()
+    if letters.lowercased().hasPrefix("ncryptsec1") {
+      return try decrypted(letters, identity, context)
+    }
     do throws(KeyError) {
       if letters.count == 64, let bytes = Hex.bytes(letters.lowercased().utf8) {
-        return try SecretKey(bytes: bytes)
+        return (try SecretKey(bytes: bytes), nil)
       }
-      return try SecretKey(nsec: letters)
+      return (try SecretKey(nsec: letters), nil)
     } catch {
-      throw context.usage("\(error); expected nsec1…, or 64 hex digits")
+      throw context.usage("\(error); expected nsec1…, ncryptsec1…, or 64 hex digits")
+    }
+  }
+
+  /// What the file of an encrypted key holds, which is what one keeps a copy of.
+  private static func decrypted(
+    _ letters: String, _ identity: Identity, _ context: Context
+  ) throws -> (SecretKey, [UInt8]?) {
+    guard let passphrase = try identity.passphrase(prompt: "passphrase of the key: ") else {
+      throw Failure(
+        .key,
+        "the key is encrypted: set SKEP_PASSPHRASE to its passphrase, or run this on a terminal"
+      )
+    }
+    do throws(NIP49Error) {
+      return (try NIP49.decrypt(letters, passphrase: passphrase), passphrase)
+    } catch {
+      if case .malformed = error { throw context.usage("\(error)") }
+      throw Failure(.key, "\(error); nothing was saved")
     }
   }
 

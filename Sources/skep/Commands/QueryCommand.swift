@@ -134,9 +134,8 @@ enum QueryCommand: Command {
 
   private static func write(_ logged: LoggedEvent, _ context: Context) throws {
     let event = logged.event.json()
-    if context.out.isTerminal, !context.wantsJSON {
-      return try context.out.write(line: SafeText.line(String(decoding: event, as: UTF8.self)))
-    }
-    try context.out.write(event + [UInt8(ascii: "\n")])
+    if context.wantsJSON { return try context.out.write(event + [UInt8(ascii: "\n")]) }
+    // What a pipe is read by may be a pager, or a terminal after all.
+    try context.out.write(line: SafeText.json(String(decoding: event, as: UTF8.self)))
   }
 }

@@ -55,7 +55,8 @@ enum MirrorCommand: Command {
     wish.isMirror = true
     wish.isKeyOptional = true
     wish.makesThrowawayKey = context.invocation.has("throwaway-key")
-    let folder = CommunityFolder(home: try context.home(), name: CommunityName(url))
+    let home = try context.home()
+    let folder = CommunityFolder(home: home, name: home.community(of: url))
     let isNew = !folder.home.has(folder.name)
     let community = try await RunningCommunity.open(folder, wish, context)
     return try await SyncRun(community: community, context: context, isNew: isNew).run(plan)

@@ -162,7 +162,7 @@ struct SyncRun {
     switch error {
     case .noRelayReached(let relays): reasons = relays
     case .keyNeeded(let relay, let why): reasons = [(relay: relay, why: why)]
-    case .stopped: reasons = community.settings.relays.map { (relay: $0, why: "stopped") }
+    case .stopped: reasons = community.engine.relays.map { (relay: $0, why: "stopped") }
     default: return
     }
     let status = await community.engine.status()

@@ -15,6 +15,17 @@ enum SafeText {
 
   static func line(_ text: Text, cells: Int? = nil) -> String { line(text.string, cells: cells) }
 
+  /// A line of JSON that says the same, with escapes in the place of marks.
+  static func json(_ text: String) -> String {
+    var escaped = ""
+    for character in text {
+      mark(character, into: &escaped) { scalar in
+        String(scalar).utf16.map { "\\u" + hex($0).lowercased() }.joined()
+      }
+    }
+    return escaped
+  }
+
   /// The lines of a message.
   static func lines(_ text: Text) -> [String] {
     var marked = ""
@@ -56,19 +67,25 @@ enum SafeText {
     }
   }
 
-  private static func mark(_ character: Character, into result: inout String) {
+  private static func mark(
+    _ character: Character, into result: inout String,
+    escape: ((Unicode.Scalar) -> String)? = nil
+  ) {
     let scalars = Array(character.unicodeScalars)
     var combining = 0
     for (index, scalar) in scalars.enumerated() {
       if isCombining(scalar) {
         combining += 1
         // A tower of accents would paint over the lines above and below.
-        if combining > marksMax { continue }
+        if combining > marksMax {
+          if let escape { result += escape(scalar) }
+          continue
+        }
       }
       let before = index > 0 ? scalars[index - 1] : nil
       let after = index + 1 < scalars.count ? scalars[index + 1] : nil
       if isHarmful(scalar) && !isAtHome(scalar, after: before, before: after, in: scalars) {
-        result += "⟨U+\(hex(scalar))⟩"
+        result += escape?(scalar) ?? "⟨U+\(hex(scalar.value))⟩"
       } else {
         result.unicodeScalars.append(scalar)
       }
@@ -129,8 +146,8 @@ enum SafeText {
     }
   }
 
-  private static func hex(_ scalar: Unicode.Scalar) -> String {
-    let digits = String(scalar.value, radix: 16, uppercase: true)
+  private static func hex(_ value: some BinaryInteger) -> String {
+    let digits = String(value, radix: 16, uppercase: true)
     return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
   }
 }

@@ -41,7 +41,7 @@ struct CommunityFolder: Sendable {
       return (CommunityFolder(home: home, name: .archive), nil)
     }
     if let url = RelayURL(word) {
-      return (CommunityFolder(home: home, name: CommunityName(url)), url)
+      return (CommunityFolder(home: home, name: home.community(of: url)), url)
     }
     if word == CommunityName.archive.text {
       return (CommunityFolder(home: home, name: .archive), nil)

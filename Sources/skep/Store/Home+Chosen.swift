@@ -27,6 +27,13 @@ extension Home {
 
   /// Refuses a home that this user may not look into: it would seem to be empty.
   func refuseUnreadable() throws {
+    var status = stat()
+    // Below a file nothing can be either.
+    let isBelowFile = stat(path, &status) != 0 && errno == ENOTDIR
+    if isBelowFile || status.st_mode & S_IFMT != 0 && status.st_mode & S_IFMT != S_IFDIR {
+      throw Failure(
+        .io, "\(SafeText.line(path)) is not a folder; choose another home with --home")
+    }
     guard access(path, R_OK | X_OK) != 0, errno == EACCES else { return }
     throw Failure(
       .io,

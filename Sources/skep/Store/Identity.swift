@@ -36,9 +36,12 @@ struct Identity {
     return try KeyFile.load(path: path, passphrase: passphrase)
   }
 
-  func save(_ key: SecretKey, for community: CommunityName?, encrypts: Bool) throws {
+  /// - Parameter passphrase: What the key was encrypted with where it came from; else nil.
+  func save(
+    _ key: SecretKey, for community: CommunityName?, encrypts: Bool, passphrase known: [UInt8]?
+  ) throws {
     try makeFolder()
-    var passphrase = given
+    var passphrase = known ?? given
     if passphrase == nil && encrypts {
       passphrase = try Passphrase.ask("new passphrase: ")
       guard let passphrase, !passphrase.isEmpty else {
@@ -61,7 +64,7 @@ struct Identity {
     }
   }
 
-  private func passphrase(prompt: String) throws -> [UInt8]? {
+  func passphrase(prompt: String) throws -> [UInt8]? {
     if let given { return given }
     return try Passphrase.ask(prompt)
   }

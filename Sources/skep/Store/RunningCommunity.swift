@@ -42,7 +42,7 @@ struct RunningCommunity: Sendable {
       var options = wish.options
       options.isReadOnly = wish.isMirror
       let engine = Engine(
-        store: store, relays: settings.relays, ports: context.ports,
+        store: store, relays: try relays(wish, settings), ports: context.ports,
         signer: key.map { LocalSigner($0) }, options: options)
       return RunningCommunity(
         name: folder.name, store: store, settings: settings, engine: engine,
@@ -51,6 +51,16 @@ struct RunningCommunity: Sendable {
       await store.close()
       throw error
     }
+  }
+
+  /// The relays to ask: all of the community's; of a replica that is named, itself alone, because
+  /// what another says is no answer for it.
+  private static func relays(_ wish: Wish, _ settings: CommunitySettings) throws -> [RelayURL] {
+    guard let relay = wish.relay, relay != settings.home else { return settings.relays }
+    guard settings.relays.contains(relay) else {
+      throw Failure(.partial, "\(relay) is no relay of the community that its name stands for")
+    }
+    return [relay]
   }
 
   private static func signingKey(
