@@ -28,11 +28,12 @@ import Testing
       /react \(id) :nosuch:
       /edit \(id) hello wasps
       /wait outbox
-      """)
+      """, code: 1)
     #expect(try atRelay() == [7, 40003])
     let gone = try chat(
       skep,
-      "/unreact \(id)\n/unreact \(id)\n/delete \(id)\n/edit \(id) too late\n/wait outbox\n")
+      "/unreact \(id)\n/unreact \(id)\n/delete \(id)\n/edit \(id) too late\n/wait outbox\n", code: 1
+    )
     #expect(try atRelay().contains(5))
     let shown = (changed + gone).filter { $0["type"] as? String == "message" }
     let reactions = shown.map { ($0["reactions"] as? [[String: Any]])?.first?["emoji"] as? String }
@@ -85,11 +86,11 @@ import Testing
   }
 
   private func chat(
-    _ skep: SkepProcess, _ lines: String, offline: Bool = false
+    _ skep: SkepProcess, _ lines: String, offline: Bool = false, code: Int32 = 0
   ) throws -> [[String: Any]] {
     let arguments = ["chat", "--json"] + (offline ? ["--offline"] : [])
     let outcome = try skep.start(arguments, stdin: lines).finish()
-    #expect(outcome.code == 0, "\(outcome.stderr)")
+    #expect(outcome.code == code, "\(outcome.stderr)")
     return try outcome.rows()
   }
 }

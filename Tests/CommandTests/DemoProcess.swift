@@ -14,7 +14,7 @@ final class DemoProcess {
     running = try skep.start(
       [
         "demo-relay", "--listen", "127.0.0.1:\(port)", "--events", "400", "--home",
-        skep.scratch.path + "/demo", "--json",
+        skep.scratch.path + "/demo" + options.joined(), "--json",
       ] + options)
     let line = try running.waitForLine()
     let row = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]

@@ -60,7 +60,7 @@ import Testing
     try skep.importDemo()
     let lines = "/channels\n/open general\nhello\n"
     let outcome = try skep.run("chat", "--offline", "--json", stdin: lines)
-    #expect(outcome.code == 0)
+    #expect(outcome.code == 1)
     let ends = try outcome.rows().filter { $0["type"] as? String == "done" }
     #expect(ends.compactMap { $0["ok"] as? Bool } == [true, true, false])
     let error = try #require(ends.last?["error"] as? [String: Any])

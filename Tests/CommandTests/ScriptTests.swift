@@ -9,15 +9,15 @@ import Testing
   private static let relay = "wss://home.example"
 
   /// Two groups: one called Board, and one whose id is that.
-  private func twins() async throws -> SkepProcess {
+  private func twins() throws -> SkepProcess {
     let skep = try SkepProcess()
-    let signer = LocalSigner(SecretKey.generate())
+    let signer = RelaySigner(SecretKey.generate())
     var lines = ""
     for (id, name) in [("a1b2", "Board"), ("Board", "Anything"), ("c3", "Kitchen")] {
       let draft = EventDraft(
         createdAt: 1_780_000_000, kind: .groupMetadata, tags: Tags([["d", id], ["name", name]]),
         content: "")
-      lines += String(decoding: try await signer.sign(draft).event.json(), as: UTF8.self) + "\n"
+      lines += String(decoding: try signer.sign(draft).event.json(), as: UTF8.self) + "\n"
     }
     _ = try skep.run("key", "new")
     #expect(try skep.run("import", "-", "--community", Self.relay, stdin: lines).code == 0)
@@ -41,8 +41,8 @@ import Testing
     ] as [(String, [String])])
   func `a word that is one channel's name and another's id opens neither`(
     word: String, written: [String]
-  ) async throws {
-    let skep = try await twins()
+  ) throws {
+    let skep = try twins()
     let outcome = try chat(skep, "/open \(word)\nhello\n")
     #expect(try groupsWritten(skep) == written)
     #expect(outcome.code == (written.isEmpty ? 1 : 0))
@@ -52,8 +52,8 @@ import Testing
   }
 
   @Test(arguments: ["/open nowhere", "/open Board", "/open"])
-  func `after an open that failed a script writes nowhere`(line: String) async throws {
-    let skep = try await twins()
+  func `after an open that failed a script writes nowhere`(line: String) throws {
+    let skep = try twins()
     let outcome = try chat(skep, "/open kitchen\n\(line)\nmeant for another\n")
     #expect(try groupsWritten(skep) == [])
     #expect(outcome.code == 1)
@@ -65,8 +65,8 @@ import Testing
     #expect(try groupsWritten(skep) == ["c3"])
   }
 
-  @Test func `somebody at a terminal keeps the channel and is told which`() async throws {
-    let skep = try await twins()
+  @Test func `somebody at a terminal keeps the channel and is told which`() throws {
+    let skep = try twins()
     let terminal = try Terminal(skep, ["chat", "--offline"])
     try terminal.shows("> ")
     terminal.type("/open kitchen\n")
@@ -78,16 +78,16 @@ import Testing
   }
 
   @Test(arguments: ["text", "/reply #9 text", "/react #9 +", "/edit #9 text", "/reply"])
-  func `a script of which something was not written does not end well`(line: String) async throws {
-    let skep = try await twins()
+  func `a script of which something was not written does not end well`(line: String) throws {
+    let skep = try twins()
     let outcome = try chat(skep, line + "\n/channels\n")
     #expect(outcome.code == 1)
     #expect(outcome.stderr.contains("1 line was not taken"))
     #expect(try chat(skep, "/thread #9\n/channels\n").code == 0)
   }
 
-  @Test func `without a connection nothing is synchronised before it is online`() async throws {
-    let skep = try await twins()
+  @Test func `without a connection nothing is synchronised before it is online`() throws {
+    let skep = try twins()
     let rows = try chat(skep, "/sync\n").rows()
     let error = rows.last?["error"] as? [String: Any]
     #expect(error?["code"] as? String == "offline")
@@ -102,13 +102,13 @@ import Testing
     #expect(rows.last?["ok"] as? Bool == true)
   }
 
-  @Test func `what query prints for people holds nothing that moves a cursor`() async throws {
+  @Test func `what query prints for people holds nothing that moves a cursor`() throws {
     let skep = try SkepProcess()
     let tower = "o" + String(repeating: "\u{301}", count: 40)
     let text = "\(tower) a\u{9b}31m \u{202e}b\u{7f} \u{e0041} 👩‍👩‍👧"
     let draft = EventDraft(
       createdAt: 1_780_000_000, kind: .message, tags: Tags([["h", "x"]]), content: Text(text))
-    let event = try await LocalSigner(SecretKey.generate()).sign(draft).event
+    let event = try RelaySigner(SecretKey.generate()).sign(draft).event
     let line = String(decoding: event.json(), as: UTF8.self)
     #expect(try skep.run("import", "-", stdin: line).code == 0)
     let shown = try skep.run("query", "{}")
