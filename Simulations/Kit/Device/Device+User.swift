@@ -40,7 +40,7 @@ extension Device {
         memory.wrote(text, message.id, message.eventID)
       } catch {
         guard !life.isDead else { return }
-        world.note("\(name) could not take \(text): \(error)")
+        world.note("\(name) could not take \(text): \(life.told(error))")
       }
     }
   }

@@ -149,7 +149,7 @@ package final class Device: @unchecked Sendable {
     guard self.life === life, !life.isDead else { return }
     // A disk that fails on purpose fails the start too; any other reason breaks a promise.
     if life.disk.isDead || life.disk.isFaulty {
-      return world.note("\(name) cannot start: \(error)")
+      return world.note("\(name) cannot start: \(life.told(error))")
     }
     world.fail(.safety, "\(name) cannot start on what a crash left: \(error)")
   }

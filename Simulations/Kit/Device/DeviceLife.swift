@@ -37,6 +37,11 @@ package final class DeviceLife: @unchecked Sendable {
     self.desk = desk
   }
 
+  /// What an error says, without the folder, whose name is another in every process.
+  func told(_ error: any Error) -> String {
+    "\(error)".split(separator: folder, omittingEmptySubsequences: false).joined(separator: "home")
+  }
+
   /// Ends what still runs and lets the files go.
   func finish() async {
     isDead = true
