@@ -159,4 +159,10 @@ public struct Limits: Sendable, Hashable {
   public var changesMax = 64
 
   public init() {}
+
+  /// Shortens what is waited for without need where somebody gives up after `patience`: a relay that
+  /// never challenges must be asked, and answer, before that.
+  public mutating func fit(into patience: Duration) {
+    challengeGrace = min(challengeGrace, patience / 4)
+  }
 }

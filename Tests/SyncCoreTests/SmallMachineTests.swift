@@ -418,6 +418,17 @@ extension FeedWatchTests {
   }
 }
 
+@Suite struct LimitsTests {
+  @Test func `a relay that never challenges is asked long before somebody gives up`() {
+    var limits = Limits()
+    limits.fit(into: .seconds(2))
+    #expect(limits.challengeGrace == .milliseconds(500))
+    limits = Limits()
+    limits.fit(into: .seconds(30))
+    #expect(limits.challengeGrace == Limits().challengeGrace)
+  }
+}
+
 @Suite struct MessageDatesTests {
   private let dates = MessageDates(lead: 300, setBack: 10)
 

@@ -41,6 +41,7 @@ struct RunningCommunity: Sendable {
       let settings = try CommunitySettings(store.reader)
       var options = wish.options
       options.isReadOnly = wish.isMirror
+      if let patience = try context.duration("fail-after") { options.limits.fit(into: patience) }
       let engine = Engine(
         store: store, relays: try relays(wish, settings), ports: context.ports,
         signer: key.map { LocalSigner($0) }, options: options)
