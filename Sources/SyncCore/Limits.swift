@@ -161,8 +161,9 @@ public struct Limits: Sendable, Hashable {
   public init() {}
 
   /// Shortens what is waited for without need where somebody gives up after `patience`: a relay that
-  /// never challenges must be asked, and answer, before that.
+  /// never challenges, and passes over what it does not know, must be asked, and answer, before that.
   public mutating func fit(into patience: Duration) {
     challengeGrace = min(challengeGrace, patience / 4)
+    negotiationProbeMax = min(negotiationProbeMax, patience / 4)
   }
 }
