@@ -43,8 +43,9 @@ test: build ## runs every test but those against foreign relays
 	@$(quiet) test-deadlines $(tests) --filter '$(deadlines)'
 	@$(quiet) test-commands $(tests) --filter CommandTests
 
-lint: ## checks the format of all Swift files
+lint: ## checks the format of all Swift files, and that each mutant still fits the product
 	@$(SWIFT) format lint --strict --parallel -r Package.swift Sources Tests Migrations Simulations && echo "lint: clean"
+	@Simulations/Mutants/mutants.py --check
 
 format: ## formats all Swift files
 	@$(SWIFT) format -i --parallel -r Package.swift Sources Tests Migrations Simulations
