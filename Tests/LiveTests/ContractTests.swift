@@ -78,11 +78,6 @@ private struct SocketRelay: ContractRelay {
 
   func now() -> Timestamp { Timestamp(Int64(Date().timeIntervalSince1970)) }
 
-  func rest() async throws {
-    let clock = SystemClock()
-    try await clock.sleep(until: clock.uptime() + .milliseconds(20))
-  }
-
   func connect() async throws -> any ContractWire {
     let address = try #require(RelayURL(url))
     let link = try await transport.open(address, frameBytesMax: 1 << 20)

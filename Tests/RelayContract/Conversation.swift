@@ -9,8 +9,6 @@ package protocol ContractRelay: Sendable {
   var url: String { get }
   func now() -> Timestamp
   func connect() async throws -> any ContractWire
-  /// Waits a moment before a relay that stores behind its OK is asked once more.
-  func rest() async throws
 }
 
 /// One connection to it.
@@ -115,11 +113,11 @@ package final class Conversation {
   /// - Returns: Whether it has.
   package func settle(_ event: Event) async throws -> Bool {
     _ = try await publish(event)
-    for _ in 0..<100 {
+    // Asking takes as long as the answer does: so many are seconds at a relay behind a socket.
+    for _ in 0..<2000 {
       if try await ask(Filter(ids: [event.id], kinds: [event.kind])).events == [event] {
         return true
       }
-      try await relay.rest()
     }
     return false
   }

@@ -88,9 +88,6 @@ private final class MachineRelay: ContractRelay {
 
   func now() -> Timestamp { Bench.start }
 
-  /// It has stored what it says OK to.
-  func rest() async throws {}
-
   func connect() async throws -> any ContractWire {
     MachineWire(relay: self, id: bench.withLock { $0.connect() })
   }

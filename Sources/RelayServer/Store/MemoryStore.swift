@@ -21,6 +21,7 @@ package struct MemoryStore: RelayStore {
   private var slots: [EventAddress: Place] = [:]
   /// What is served no more, where it may tell whose something is that refers to it.
   private var gone: [EventID: Event] = [:]
+  private static let goneMax = 100_000
   private var graves: [EventID: Set<PublicKey?>] = [:]
   private var addressGraves: [EventAddress: Timestamp] = [:]
 
@@ -114,6 +115,8 @@ package struct MemoryStore: RelayStore {
     let scope = scopes.removeValue(forKey: event.id)
     events[event.id] = nil
     if ["h", "e", "E", "q", "a", "A"].contains(where: event.tags.contains(named:)) {
+      // Without it, what refers to it is shown to fewer, never to more.
+      if gone.count >= Self.goneMax { gone.removeAll() }
       gone[event.id] = event
     }
     all.remove(place)

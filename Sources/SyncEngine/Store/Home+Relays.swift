@@ -12,16 +12,18 @@ extension Home {
   ///
   /// - Parameter includesReplicas: Off, only a home counts.
   public func community(of relay: RelayURL, includesReplicas: Bool = true) -> CommunityName {
+    let usual = CommunityName(relay)
+    // Nearly always: then no other community has to be looked into.
+    if relays(of: usual)?.first == relay { return usual }
     let known = communities()
     let all = known.map { (name: $0, relays: relays(of: $0)) }
     if let own = all.first(where: { $0.relays?.first == relay }) { return own.name }
     if includesReplicas, let copied = all.first(where: { $0.relays?.contains(relay) == true }) {
       return copied.name
     }
-    let name = CommunityName(relay)
-    guard let holder = all.first(where: { $0.name == name }) else { return name }
+    guard let holder = all.first(where: { $0.name == usual }) else { return usual }
     // One that names no relay yet takes this one; what cannot be read says so when it is opened.
-    guard let others = holder.relays, !others.isEmpty else { return name }
+    guard let others = holder.relays, !others.isEmpty else { return usual }
     return CommunityName(relay, withScheme: true)
   }
 
